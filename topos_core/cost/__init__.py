@@ -1,0 +1,1 @@
+"""Counts, machines and predicted time."""

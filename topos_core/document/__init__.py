@@ -1,0 +1,1 @@
+"""The serialised plan that every front end reads."""

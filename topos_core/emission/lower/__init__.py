@@ -1,0 +1,1 @@
+"""Lowering of recorded ops, one file per op family."""

@@ -1,0 +1,1 @@
+"""Raises of taken matches, one file per pattern."""

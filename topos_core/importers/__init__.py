@@ -1,0 +1,1 @@
+"""Foreign programs become tapes."""

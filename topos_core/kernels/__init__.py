@@ -1,0 +1,1 @@
+"""What consumers can run or raise."""

@@ -1,0 +1,1 @@
+"""Generated loop nests of fusion groups (to come)."""

@@ -1,0 +1,1 @@
+"""Numba kernels, one file per pattern."""

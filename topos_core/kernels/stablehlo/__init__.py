@@ -1,0 +1,1 @@
+"""What the StableHLO emitter can raise."""

@@ -1,0 +1,1 @@
+"""Recognition: one read-only pass over a tape."""

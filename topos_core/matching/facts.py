@@ -1,0 +1,108 @@
+"""What a match tells kernels and raises, in layouts that neither needs views nor digits to read.
+
+A `Layout` says how to look at a value: reshape it to `shape`; axis k then has the role `roles[k]`. Roles are `b`
+(batch), `f` (feature), `i` (input channel of a kernel), `o` (output channel), `g` (group, the major part of `o`, and of
+`f`), `c` (channel of a norm), `n` (reduced by a norm), and `0`, `1`, `2` for spatial axes. A role may stand several
+times; its axes are then one mixed-radix number, most significant first, in the order in which they stand unless `order`
+says otherwise. A role that has extent 1 everywhere may be absent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How to look at a value: reshape to `shape`, then axis k plays `roles[k]`.
+
+    `rank` orders the axes of one role: among axes of equal role the one with the smaller `rank` is more significant.
+    """
+
+    shape: tuple[int, ...]
+    roles: tuple[str, ...]
+    rank: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One spatial axis: output position p reads input `p * stride + tap * dilation - low` of the (base-dilated) image.
+
+    `low` and `high` may be negative (a crop). `base_dilation` d puts d - 1 zeros between image elements (a transposed
+    convolution). `reversed` says that the recorded kernel runs backwards along this axis.
+    """
+
+    size: int = 1
+    stride: int = 1
+    dilation: int = 1
+    low: int = 0
+    high: int = 0
+    base_dilation: int = 1
+    reversed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConvolutionFacts:
+    """A convolution: bindings `x` (image), `kernel`, and for `conv_bn_activation` the epilogue's.
+
+    `image` has each of b, f, 0.. exactly once (units inserted). `kernel` has roles g, o, i, 0.. . `result` is the root's
+    layout with roles b, g, f, 0.. (`g` above `f`). `batch`, `in_channels` (per group), `out_channels` (in all), `groups`.
+    """
+
+    image: Layout
+    kernel: Layout
+    result: Layout
+    windows: tuple[Window, ...]
+    groups: int
+    batch: int
+    in_channels: int
+    out_channels: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowReduceFacts:
+    """A reduction over windows: binding `x`.
+
+    `windows` has one entry per axis of `x` as recorded (size 1 where nothing slides). `result` looks at the root; its
+    roles are axis numbers of `x` as strings. `pad_fill` is what the recorded program reads outside the image; None where
+    nothing is padded. `scale` multiplies the reduced value (1 / count for an average; 1.0 otherwise).
+    """
+
+    reducer: Literal["max", "min", "sum"]
+    windows: tuple[Window, ...]
+    result: Layout
+    pad_fill: float | None
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class NormFacts:
+    """A batch norm: bindings `x`, `scale`?, `shift`?, and `mean`, `variance` for inference.
+
+    `image` looks at `x`, `result` at the root, both with roles `c` and `n`. `count` is the number of reduced elements.
+    Vectors (`scale`, `mean`, named results) hold one element per `c`, whatever their recorded shape.
+    """
+
+    image: Layout
+    result: Layout
+    channels: int
+    count: int
+    epsilon: float
+
+
+@dataclass(frozen=True, slots=True)
+class EpilogueFacts:
+    """What `conv_bn_activation` does after the convolution, in order: bias, batch norm, residual, activation.
+
+    `activation` is one of none, relu, relu6, gelu_tanh, gelu_erf, gelu_sigmoid, silu, tanh, sigmoid, hardswish. `norm` holds
+    the epsilon of an inference batch norm (bindings `bn_mean bn_variance bn_scale bn_shift`), else None. `bias` and `residual` say
+    whether those bindings exist; the residual has the root's type and layout. `residual_last` puts the activation first.
+    """
+
+    convolution: ConvolutionFacts
+    result: Layout
+    bias: bool
+    norm: float | None
+    residual: bool
+    activation: str

@@ -1,0 +1,55 @@
+"""What a pattern file must say. `catalog.patterns()` walks `topos_core/patterns/`; no list is edited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from topos_core.cost.work import Work
+from topos_core.matching.match import Match, NearMiss
+from topos_core.tape.tape import Tape
+
+
+class Find(Protocol):
+    """Tries the pattern at one value; `context` is the `matching.search.Context` of the pass."""
+
+    def __call__(self, context: Any, root: int, /) -> Match | NearMiss | None: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A marked program: a function over recorded values, its input specs, and what the pattern must answer there."""
+
+    name: str
+    function: Callable[..., Any]
+    specs: Mapping[str, str]
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A formula plus what may be said about it.
+
+    Args:
+        identifier: Public and stable.
+        documentation: The file's docstring with the headings Recognises / Why it pays / Declines when / Not
+            recognised / Source; `topos explain PATTERN` and `docs/patterns/` are made from it.
+        roots: Names of ops at which the pattern can root; the search calls `find` only there.
+        find: Tries the pattern at one value.
+        work: Counts what the match's own formula costs when it is run as one piece.
+        named: Names of results that the match writes back.
+        last: Elected last, on computing ops that no taken match claims.
+        examples: Programs in which it matches exactly once.
+        counterexamples: Programs in which it must not match; `code` is the near miss or decline that must be told.
+    """
+
+    identifier: str
+    documentation: str
+    roots: frozenset[str]
+    find: Find
+    work: Callable[[Tape, Match], Work]
+    named: tuple[str, ...] = ()
+    last: bool = False
+    examples: tuple[Example, ...] = ()
+    counterexamples: tuple[Example, ...] = ()

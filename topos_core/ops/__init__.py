@@ -1,0 +1,1 @@
+"""The ops: one row each."""

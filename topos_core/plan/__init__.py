@@ -1,0 +1,1 @@
+"""Requests, offers, election, schedules."""

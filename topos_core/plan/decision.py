@@ -1,0 +1,59 @@
+"""A consumer's verdict on a match, with the numbers that decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from topos_core.matching.match import Match
+
+Basis = Literal["counted", "modelled", "measured"]
+Verdict = Literal["taken", "declined", "blocked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One figure: never without a unit and a basis."""
+
+    value: float
+    unit: str
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A consumer's verdict on a match.
+
+    Args:
+        match: What was recognised.
+        verdict: taken, declined or blocked.
+        code: The TP code of a decline or a block, else None.
+        word: The decline's stable word (`cost`, `shared-interior`, `covered-by`, `fidelity`, `no-kernel`, `guard`,
+            `switched-off`, `unknown-extent`), `observed` for a block, else None.
+        reason: The deciding fact in one sentence.
+        numbers: Figures by name: flops, bytes before and after, calls saved, seconds before and after, benefit, price.
+        readers: Ops outside that read a computing interior (`shared-interior`).
+        observations: Rows of the request's observations that block.
+        paths: Per blocking observation, the values between the interior value and the reader.
+        winner: The match id that covers this one (`covered-by`).
+        parent: The match id of a larger blocked match around this one.
+        contains: Match ids inside this taken one, uncounted.
+        nearest_free: The value nearest to the observed one whose observation costs nothing.
+        kernel: What runs it (home) or what it becomes (stablehlo), where taken.
+    """
+
+    match: Match
+    verdict: Verdict
+    code: str | None
+    word: str | None
+    reason: str
+    numbers: Mapping[str, Number] = field(default_factory=dict)
+    readers: tuple[int, ...] = ()
+    observations: tuple[int, ...] = ()
+    paths: tuple[tuple[int, ...], ...] = ()
+    winner: str | None = None
+    parent: str | None = None
+    contains: tuple[str, ...] = ()
+    nearest_free: int | None = None
+    kernel: str | None = None

@@ -1,0 +1,36 @@
+"""What a plan is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+ConsumerName = Literal["home", "stablehlo"]
+Fidelity = Literal["exact", "fast"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request over one tape and match pool.
+
+    Args:
+        consumer: Who elects.
+        fidelity: `exact` (bit-identical to the recorded ops) or `fast` (inside a measured envelope).
+        machine: A machine profile's name; `reference` never depends on the host.
+        cost: `model`, or `always` to elect every legal match.
+        observe: Values observed besides the tape's own observations.
+        ignore: Rows of `Tape.observations` that are left out (what-if).
+        off: Pattern identifiers that are switched off.
+        off_at: (pattern identifier, root value) pairs that are switched off.
+        dialect: For `stablehlo`: `portable`, `xla` or `iree`.
+    """
+
+    consumer: ConsumerName = "home"
+    fidelity: Fidelity = "fast"
+    machine: str = "host"
+    cost: Literal["model", "always"] = "model"
+    observe: tuple[int, ...] = ()
+    ignore: frozenset[int] = frozenset()
+    off: frozenset[str] = frozenset()
+    off_at: frozenset[tuple[str, int]] = frozenset()
+    dialect: Literal["portable", "xla", "iree"] = "portable"

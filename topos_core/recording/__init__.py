@@ -1,0 +1,1 @@
+"""Recording: model code becomes a tape."""

@@ -1,0 +1,1 @@
+"""Running tapes and plans."""

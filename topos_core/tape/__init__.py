@@ -1,0 +1,1 @@
+"""Data only: spans, types, ops, tapes."""

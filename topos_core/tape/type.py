@@ -1,0 +1,63 @@
+"""Tensor types: an element dtype by name and a static shape."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Final, NamedTuple
+
+import numpy as np
+
+DTYPE_NAMES: Final = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool")
+FLOATS: Final = ("f16", "bf16", "f32", "f64")
+SIGNED: Final = ("i8", "i16", "i32", "i64")
+UNSIGNED: Final = ("u8", "u16", "u32", "u64")
+INTEGERS: Final = SIGNED + UNSIGNED
+
+_NUMPY: Final = {
+    "f16": "f2", "f32": "f4", "f64": "f8", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8",
+    "u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8", "bool": "?",
+}  # fmt: skip
+_NAMES: Final = {np.dtype(code): name for name, code in _NUMPY.items()}
+
+
+class TensorType(NamedTuple):
+    """A tensor type such as `f32[2,3]`. A NamedTuple because a frozen dataclass costs three times as much to build."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Counts elements."""
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Counts bytes of a contiguous buffer."""
+        return self.size * numpy_dtype(self.dtype).itemsize
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+@cache
+def numpy_dtype(name: str) -> np.dtype:
+    """Gives the NumPy dtype of a name; `ml_dtypes` is imported only for bf16.
+
+    Raises:
+        KeyError: `name` is not one of `DTYPE_NAMES`.
+    """
+    if name == "bf16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(_NUMPY[name])
+
+
+def dtype_name(dtype: np.dtype) -> str | None:
+    """Gives the name of a NumPy dtype, or None where topos has none (complex, datetime, objects)."""
+    name = _NAMES.get(dtype)
+    if name is None and dtype.name == "bfloat16":
+        return "bf16"
+    return name

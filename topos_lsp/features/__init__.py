@@ -1,0 +1,1 @@
+"""One editor feature a file."""
