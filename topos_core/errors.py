@@ -11,7 +11,10 @@ A *Decline* is a value and lives with the decisions; what is raised is one of
 
 from __future__ import annotations
 
-from topos_core.tape.span import Span
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # spans stand above errors in the layers
+    from topos_core.tape.span import Span
 
 
 class ToposError(Exception):

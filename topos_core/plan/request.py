@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from topos_core.kernels.kernel import Dialect, Fidelity
+
 ConsumerName = Literal["home", "stablehlo"]
-Fidelity = Literal["exact", "fast"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,4 +34,4 @@ class Request:
     ignore: frozenset[int] = frozenset()
     off: frozenset[str] = frozenset()
     off_at: frozenset[tuple[str, int]] = frozenset()
-    dialect: Literal["portable", "xla", "iree"] = "portable"
+    dialect: Dialect = "portable"

@@ -1,0 +1,79 @@
+"""What consumers answer when they are shown a match: an offer, or a reasoned no."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from topos_core.cost.work import Work
+from topos_core.matching.match import Match
+from topos_core.tape.tape import Tape
+
+Fidelity = Literal["exact", "fast"]
+Dialect = Literal["portable", "xla", "iree"]
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A fast kernel's measured error against float64 on the pattern's probe set.
+
+    `relative` bounds max|got - f64| / max|f64| per output; `absolute` is added to it. `probe` names the probe set and
+    versions that gave it.
+    """
+
+    relative: float
+    absolute: float
+    probe: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One consumer's kernel or raise for a match.
+
+    Args:
+        kernel: A short name for people: `direct convolution, 8x48 tile`, `stablehlo.convolution`.
+        work: What running it costs.
+        exact: Whether its result is bit-identical to the recorded ops.
+        envelope: Its error where it is not exact.
+        efficiency: Fraction of the machine's peak that the kernel reaches (modelled time = work / (peak * efficiency)).
+        temporary_bytes: Scratch that the kernel needs while it runs.
+    """
+
+    kernel: str
+    work: Work
+    exact: bool
+    envelope: Envelope | None = None
+    efficiency: float = 1.0
+    temporary_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """A reasoned no: `code` TP205..TP209, `word` its stable word, `reason` one sentence, `numbers` what decided."""
+
+    code: str
+    word: str
+    reason: str
+    numbers: Mapping[str, float] = field(default_factory=dict)
+
+
+class Terms(Protocol):
+    """What an offer depends on besides the match; `plan.request.Request` has it."""
+
+    @property
+    def fidelity(self) -> Fidelity: ...  # noqa: D102
+
+    @property
+    def dialect(self) -> Dialect: ...  # noqa: D102
+
+
+class Consumer(Protocol):
+    """Who may act on matches."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    def offer(self, tape: Tape, match: Match, terms: Terms, /) -> Offer | Decline:
+        """Says whether and how this consumer would act on the match."""
+        ...
