@@ -1,0 +1,39 @@
+# One verb a line of work; CI and CONTRIBUTING.md use the same ones.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: install fmt check test golden conformance bench page editors
+
+install: $(BIN)/topos
+$(BIN)/topos: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $@
+
+fmt: install
+	$(BIN)/ruff format topos_core topos_lsp topos_web tests examples benchmarks docs
+	$(BIN)/ruff check --fix topos_core topos_lsp topos_web tests examples benchmarks docs
+
+check: install
+	$(BIN)/ruff format --check topos_core topos_lsp topos_web tests examples benchmarks docs
+	$(BIN)/ruff check topos_core topos_lsp topos_web tests examples benchmarks docs
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python docs/generate.py --check
+
+test: install
+	$(BIN)/python -m pytest -n 2
+
+golden: install
+	TOPOS_GOLDEN=write $(BIN)/python -m pytest tests/golden
+	$(BIN)/python docs/generate.py
+
+conformance: install
+	$(BIN)/python -m pytest -n 2 -m conformance --timeout 3600
+
+bench: install
+	$(BIN)/python -m benchmarks
+
+page:
+	cd web && npm ci && npm run build
