@@ -29,7 +29,7 @@ Attributes by op (every attribute is always present; integers are Python ints, t
 | gather (x, indices) | `axis`: x.shape[:axis] + indices.shape + x.shape[axis+1:]; indices i32 or i64 in range |
 | scatter_add (x, indices, updates) | `axis`: x with updates added at indices, duplicates accumulate |
 | opaque | `foreign`: the foreign op's name, `types`: result types, `note`; the op's own type is types[0] |
-| pick (opaque) | `index` |
+| pick (opaque) | `index`, `type`: equal to the opaque op's `types[index]` |
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class OpDefinition:
     """One op.
 
     Args:
-        arity: Number of operands, or None for any number of at least one (concat, opaque).
+        arity: Number of operands, or None for any number (concat needs at least one).
         infer: Gives the result type. Raises `TypeMismatch` with what, both values and remedy.
         evaluate: Computes the result with NumPy from the operands' arrays; never writes to them and may return a
             view of one.

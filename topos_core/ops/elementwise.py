@@ -1,0 +1,227 @@
+"""Elementwise ops: they neither broadcast nor promote, so every operand has the result's shape.
+
+Where the rules differ from NumPy: `maximum` and `minimum` order -0 below +0, `sign(-0)` is -0, an integer `div` drops the
+fraction (the recorder spells `//` with it), an integer `pow` with a negative exponent is the exact quotient without its
+fraction. Integer division by zero is undefined. f16 and bf16 results are computed in f32 and rounded once where NumPy
+has no loop of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from topos_core.cost.work import Work
+from topos_core.ops.cast import cast_array
+from topos_core.ops.definition import Evaluate, Infer, OpDefinition, TypeMismatch
+from topos_core.ops.erf import erf
+from topos_core.tape.type import DTYPE_NAMES, FLOATS, INTEGERS, TensorType, numpy_dtype
+
+COMPARISONS: Final[Mapping[str, np.ufunc]] = {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+}  # fmt: skip
+
+_NUMBERS: Final = FLOATS + INTEGERS
+_ANY: Final = DTYPE_NAMES
+_BITS: Final = (*INTEGERS, "bool")
+
+
+def lesser(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Gives the elementwise minimum: NaN wins, -0 < +0."""
+    smaller = np.minimum(a, b)
+    return _repair_zeros(smaller, lambda zero: -((-a[zero]) + (-b[zero])), a, b)
+
+
+def greater(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Gives the elementwise maximum: NaN wins, -0 < +0."""
+    larger = np.maximum(a, b)
+    return _repair_zeros(larger, lambda zero: a[zero] + b[zero], a, b)
+
+
+def _repair_zeros(
+    chosen: np.ndarray, correct: Callable[[np.ndarray], np.ndarray], a: np.ndarray, b: np.ndarray
+) -> np.ndarray:
+    """NumPy returns either zero where -0 meets +0; the sum of two zeros is -0 only if both are."""
+    if not is_float(chosen.dtype):
+        return chosen
+    zero = (a == 0) & (b == 0)
+    if zero.any():
+        chosen = np.asarray(chosen)  # a 0-d ufunc result is a scalar, which cannot be assigned to
+        chosen[zero] = correct(zero)
+    return chosen
+
+
+def is_float(dtype: np.dtype) -> bool:
+    """Tells floats, bf16 included, from integers and bool."""
+    return dtype.kind not in "iub"
+
+
+def _unary(name: str, dtypes: tuple[str, ...], remedy: str) -> Infer:
+    allowed = frozenset(dtypes)
+
+    def infer(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> TensorType:
+        (x,) = types
+        if x[0] in allowed:
+            return x
+        raise TypeMismatch(f"{name} is not defined for {x}; {remedy}")
+
+    return infer
+
+
+def _binary(name: str, dtypes: tuple[str, ...], remedy: str) -> Infer:
+    allowed = frozenset(dtypes)
+
+    def infer(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> TensorType:
+        a, b = types
+        if a == b and a[0] in allowed:
+            return a
+        raise _binary_mismatch(name, a, b, remedy)
+
+    return infer
+
+
+def _binary_mismatch(name: str, a: TensorType, b: TensorType, remedy: str) -> TypeMismatch:
+    if a.dtype != b.dtype:
+        return TypeMismatch(f"{name}: operand dtypes differ: {a} and {b}; cast one of them")
+    if a.shape != b.shape:
+        return TypeMismatch(f"{name}: operand shapes differ: {a} and {b}; broadcast one of them")
+    return TypeMismatch(f"{name} is not defined for {a}; {remedy}")
+
+
+def _infer_compare(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> TensorType:
+    a, b = types
+    if a != b:
+        raise _binary_mismatch("compare", a, b, "")
+    if attributes["kind"] not in COMPARISONS:
+        raise TypeMismatch(f"compare: no kind {attributes['kind']!r}; use one of {' '.join(COMPARISONS)}")
+    return TensorType("bool", a.shape)
+
+
+def _infer_select(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> TensorType:
+    condition, a, b = types
+    if a != b:
+        raise _binary_mismatch("select", a, b, "")
+    if condition.dtype != "bool" or condition.shape != a.shape:
+        raise TypeMismatch(
+            f"select: the condition is {condition}, the values are {a}; compare it with 0 and broadcast it"
+        )
+    return a
+
+
+def _infer_cast(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> TensorType:
+    if attributes["dtype"] not in DTYPE_NAMES:
+        raise TypeMismatch(f"cast: no dtype {attributes['dtype']!r}; use one of {' '.join(DTYPE_NAMES)}")
+    return TensorType(attributes["dtype"], types[0].shape)
+
+
+def _ufunc(function: Callable[..., Any]) -> Evaluate:
+    def evaluate(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
+        return np.asarray(function(*arrays))
+
+    return evaluate
+
+
+def _in_f32(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """Computes f16 and bf16 in f32 and rounds once."""
+
+    def widened(x: np.ndarray) -> np.ndarray:
+        return function(x.astype(np.float32)).astype(x.dtype) if x.dtype.itemsize == 2 else function(x)
+
+    return widened
+
+
+def _reciprocal_root(x: np.ndarray) -> np.ndarray:
+    return np.asarray(np.divide(x.dtype.type(1), np.sqrt(x)))
+
+
+def _sign(x: np.ndarray) -> np.ndarray:
+    return np.where(x == 0, x, np.sign(x)) if is_float(x.dtype) else np.asarray(np.sign(x))
+
+
+def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if is_float(a.dtype):
+        return np.asarray(np.divide(a, b))
+    quotient: np.ndarray = np.floor_divide(a, b)
+    if a.dtype.kind == "i":  # floor to truncation
+        quotient = quotient + ((np.remainder(a, b) != 0) & ((a < 0) != (b < 0))).astype(a.dtype)
+    return quotient
+
+
+def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if a.dtype.kind != "i":
+        return np.asarray(np.power(a, b))
+    raised = np.power(a, np.maximum(b, 0))  # NumPy refuses negative exponents
+    quotient = np.where(a == 1, 1, np.where(a == -1, np.where(b & 1, -1, 1), 0)).astype(a.dtype)
+    return np.where(b < 0, quotient, raised)
+
+
+def _evaluate_compare(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
+    return np.asarray(COMPARISONS[attributes["kind"]](*arrays))
+
+
+def _evaluate_select(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
+    return np.where(*arrays)
+
+
+def _evaluate_cast(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
+    return cast_array(arrays[0], numpy_dtype(result.dtype))
+
+
+def _cheap(types: Sequence[TensorType], attributes: Mapping[str, Any], result: TensorType) -> Work:
+    return Work(flops=result.size, bytes_read=sum(t.bytes for t in types), bytes_written=result.bytes)
+
+
+def _transcendental(types: Sequence[TensorType], attributes: Mapping[str, Any], result: TensorType) -> Work:
+    return Work(transcendentals=result.size, bytes_read=sum(t.bytes for t in types), bytes_written=result.bytes)
+
+
+def _one(name: str, dtypes: tuple[str, ...], function: Callable[..., Any], remedy: str) -> OpDefinition:
+    return OpDefinition(name, "elementwise", 1, _unary(name, dtypes, remedy), _ufunc(function), _cheap)
+
+
+def _hard(name: str, function: Callable[..., Any]) -> OpDefinition:
+    infer = _unary(name, FLOATS, "cast it to a float dtype first")
+    return OpDefinition(name, "elementwise", 1, infer, _ufunc(function), _transcendental)
+
+
+def _two(name: str, dtypes: tuple[str, ...], function: Callable[..., Any], remedy: str) -> OpDefinition:
+    return OpDefinition(name, "elementwise", 2, _binary(name, dtypes, remedy), _ufunc(function), _cheap)
+
+
+DEFINITIONS: Final = (
+    _one("neg", _NUMBERS, np.negative, "use logical_not"),
+    _one("abs", _NUMBERS, np.abs, "a bool has no magnitude"),
+    _hard("exp", np.exp),
+    _hard("expm1", np.expm1),
+    _hard("log", np.log),
+    _hard("log1p", np.log1p),
+    _one("sqrt", FLOATS, np.sqrt, "cast it to a float dtype first"),
+    _one("rsqrt", FLOATS, _in_f32(_reciprocal_root), "cast it to a float dtype first"),
+    _hard("tanh", np.tanh),
+    _hard("erf", erf),
+    _hard("sin", np.sin),
+    _hard("cos", np.cos),
+    _one("floor", FLOATS, np.floor, "integers are whole already"),
+    _one("ceil", FLOATS, np.ceil, "integers are whole already"),
+    _one("round", FLOATS, np.rint, "integers are whole already"),
+    _one("sign", _NUMBERS, _sign, "a bool has no sign"),
+    _one("logical_not", ("bool",), np.logical_not, "compare it with 0, or use xor with -1 for bits"),
+    _two("add", _ANY, np.add, ""),
+    _two("sub", _NUMBERS, np.subtract, "use xor for bools"),
+    _two("mul", _ANY, np.multiply, ""),
+    _two("div", _NUMBERS, _divide, "cast bools first"),
+    OpDefinition(
+        "pow", "elementwise", 2, _binary("pow", _NUMBERS, "cast bools first"), _ufunc(_power), _transcendental
+    ),
+    _two("maximum", _ANY, greater, ""),
+    _two("minimum", _ANY, lesser, ""),
+    _two("remainder", _NUMBERS, np.remainder, "cast bools first"),
+    OpDefinition("compare", "elementwise", 2, _infer_compare, _evaluate_compare, _cheap),
+    _two("and", _BITS, np.bitwise_and, "bits exist for integers and bools only"),
+    _two("or", _BITS, np.bitwise_or, "bits exist for integers and bools only"),
+    _two("xor", _BITS, np.bitwise_xor, "bits exist for integers and bools only"),
+    OpDefinition("select", "elementwise", 3, _infer_select, _evaluate_select, _cheap),
+    OpDefinition("cast", "elementwise", 1, _infer_cast, _evaluate_cast, _cheap),
+)

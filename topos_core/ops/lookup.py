@@ -1,0 +1,85 @@
+"""Lookup: gather reads rows by index, scatter_add adds rows by index. Indices lie in range; none counts from the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from topos_core.cost.work import Work
+from topos_core.ops.definition import OpDefinition, TypeMismatch
+from topos_core.tape.type import TensorType
+
+
+class IndexOutOfRange(Exception):
+    """An index that does not lie in `[0, extent)`; the run adds the place."""
+
+
+def _looked_up(name: str, x: TensorType, indices: TensorType, axis: int) -> tuple[int, ...]:
+    """Gives the shape of x with `axis` replaced by the indices' axes."""
+    if indices.dtype not in ("i32", "i64"):
+        raise TypeMismatch(f"{name}: indices are {indices}; cast them to i32 or i64")
+    if not 0 <= axis < len(x.shape):
+        raise TypeMismatch(f"{name}: {x} has no axis {axis}; name one of its axes")
+    return x.shape[:axis] + indices.shape + x.shape[axis + 1 :]
+
+
+def _infer_gather(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> TensorType:
+    x, indices = types
+    return TensorType(x.dtype, _looked_up("gather", x, indices, attributes["axis"]))
+
+
+def _infer_scatter_add(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> TensorType:
+    x, indices, updates = types
+    expected = TensorType(x.dtype, _looked_up("scatter_add", x, indices, attributes["axis"]))
+    if updates != expected:
+        raise TypeMismatch(
+            f"scatter_add: updates are {updates}, {x} at indices {indices} takes {expected}; broadcast or cast them"
+        )
+    if x.dtype == "bool":
+        raise TypeMismatch(f"scatter_add is not defined for {x}; cast it to an integer dtype")
+    return x
+
+
+def _check_range(indices: np.ndarray, extent: int) -> None:
+    if indices.size == 0:
+        return
+    low, high = int(indices.min()), int(indices.max())
+    if low < 0 or high >= extent:
+        raise IndexOutOfRange(
+            f"index {low if low < 0 else high} is out of range for an axis of {extent}; use 0 to {extent - 1}"
+        )
+
+
+def _evaluate_gather(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
+    x, indices = arrays
+    _check_range(indices, x.shape[attributes["axis"]])
+    return np.asarray(np.take(x, indices, attributes["axis"]))
+
+
+def _evaluate_scatter_add(
+    arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType
+) -> np.ndarray:
+    """Adds in the order of the indices."""
+    x, indices, updates = arrays
+    _check_range(indices, x.shape[attributes["axis"]])
+    total = np.array(x, order="C")
+    rows: Any = (*[slice(None)] * attributes["axis"], indices)  # NumPy's stubs know no slices here
+    np.add.at(total, rows, updates)
+    return total
+
+
+def _work_gather(types: Sequence[TensorType], attributes: Mapping[str, Any], result: TensorType) -> Work:
+    """Counts the rows that are read, not the whole table."""
+    return Work(bytes_read=result.bytes + types[1].bytes, bytes_written=result.bytes)
+
+
+def _work_scatter_add(types: Sequence[TensorType], attributes: Mapping[str, Any], result: TensorType) -> Work:
+    return Work(flops=types[2].size, bytes_read=sum(t.bytes for t in types), bytes_written=result.bytes)
+
+
+DEFINITIONS: Final = (
+    OpDefinition("gather", "lookup", 2, _infer_gather, _evaluate_gather, _work_gather),
+    OpDefinition("scatter_add", "lookup", 3, _infer_scatter_add, _evaluate_scatter_add, _work_scatter_add),
+)
