@@ -1,0 +1,93 @@
+"""One thing worth telling a person, in final words. Places carry project-relative paths; nothing downstream rewords."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from topos_core.tape.span import Span
+
+Severity = Literal["error", "warning", "information", "hint"]
+FindingVerdict = Literal["taken", "declined", "blocked", "near_miss"]
+
+
+class Related(NamedTuple):
+    """Another place that belongs to a finding, with what it is."""
+
+    message: str
+    place: Span
+
+    def to_dict(self) -> dict[str, Any]:
+        """Gives one entry of a finding's `related`."""
+        return {"message": self.message, **self.place._asdict()}
+
+
+class Edit(NamedTuple):
+    """Replaces the text at `place` by `text`."""
+
+    place: Span
+    text: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Gives one entry of a fix's `edits`."""
+        return {**self.place._asdict(), "text": self.text}
+
+
+class Fix(NamedTuple):
+    """A change of the source that ends the finding; edits never overlap and are ordered by place."""
+
+    title: str
+    edits: tuple[Edit, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Gives a finding's `fix`."""
+        return {"title": self.title, "edits": [edit.to_dict() for edit in self.edits]}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing worth telling a person.
+
+    Args:
+        code: A stable TP code.
+        severity: How the editor shows it; CI decides failure by code, never by severity.
+        verdict: The region's verdict, or None where no region is concerned.
+        pattern: The region's pattern, or None.
+        region: The region's id, or None.
+        headline: Verdict first, one reason, lower case, no full stop.
+        details: Further sentences, most useful first.
+        place: Where it is shown.
+        related: Other places, most useful first.
+        fingerprint: Equal for the same finding after edits elsewhere.
+        fixes: Changes that end it, best first.
+    """
+
+    code: str
+    severity: Severity
+    verdict: FindingVerdict | None
+    pattern: str | None
+    region: str | None
+    headline: str
+    details: tuple[str, ...]
+    place: Span
+    related: tuple[Related, ...] = ()
+    fingerprint: str = ""
+    fixes: tuple[Fix, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Gives the finding under the document's names; `fix` is the best of `fixes`."""
+        fixes = [fix.to_dict() for fix in self.fixes]
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "verdict": self.verdict,
+            "pattern": self.pattern,
+            "region": self.region,
+            "headline": self.headline,
+            "details": list(self.details),
+            **self.place._asdict(),
+            "related": [related.to_dict() for related in self.related],
+            "fingerprint": self.fingerprint,
+            "fix": fixes[0] if fixes else None,
+            "fixes": fixes,
+        }
