@@ -1,0 +1,34 @@
+"""Views read what NumPy reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.matching.chains import random_chain
+from topos_core.matching.view import Views, pruned, read
+
+
+def run(count: int, first_seed: int) -> str:
+    """Checks `count` random chains; says how many kept their input as base."""
+    opaque = 0
+    for seed in range(first_seed, first_seed + count):
+        build, value, arrays = random_chain(seed, 1 + seed % 7)
+        view = Views(build.tape(value)).of(value)
+        opaque += view.base != 0
+        for form in (view, pruned(view)):
+            base = arrays.get(form.base)
+            if base is not None:  # the pieces of a concat are no steps of the chain
+                got = read(form, base)
+                assert got.shape == arrays[value].shape, f"seed {seed}: {got.shape} for {arrays[value].shape}"
+                assert (got == arrays[value]).all(), f"seed {seed}: {[op.name for op in build.ops]}"
+    return f"{count} chains, none wrong, {opaque} on a base of their own"
+
+
+def test_ten_thousand_random_chains_read_what_numpy_reads():
+    print(run(10_000, 0))
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(1200)
+def test_a_hundred_thousand_random_chains_read_what_numpy_reads():
+    print(run(100_000, 1_000_000))

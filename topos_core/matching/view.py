@@ -1,0 +1,161 @@
+"""Views: the index map of a chain of movement ops, in one normal form.
+
+A view says where each element of a value comes from: per axis of the value a mixed-radix number of digits, per axis of
+one *base* value an affine form of those digits, and bounds outside of which a fill is read instead (padding). Movement
+that does not fit becomes a new base of its own, which is always sound. Nothing here costs an extent.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from topos_core.matching.affine import Digit, Digits, merged, size, span
+from topos_core.tape.tape import Tape
+
+
+class Bound(NamedTuple):
+    """A condition on one form: `0 <= form < limit` and `form % modulus == 0`, else `fill` is read.
+
+    `fill` is a Python number (NaN is always `math.nan`). A modulus above 1 stands for zeros between elements.
+    """
+
+    limit: int
+    modulus: int
+    fill: float | int | bool
+
+
+class View(NamedTuple):
+    """An index map from a value's coordinates to one base value's coordinates, or to a fill.
+
+    A NamedTuple because matching builds several per movement op.
+
+    Args:
+        base: The value that is read.
+        base_shape: Its shape.
+        axes: Per axis of the value its digits, most significant first; an axis of extent 1 has none.
+        offsets, divisors: One each per form. Form k is the index into base axis k; after those comes one form per
+            bound. A form is `(offset + sum of coefficient * digit) / divisor`, exact wherever the bounds hold.
+        bounds: In the order in which they were made, innermost first. Where several fail, the last of them decides.
+    """
+
+    base: int
+    base_shape: tuple[int, ...]
+    axes: tuple[Digits, ...]
+    offsets: tuple[int, ...]
+    divisors: tuple[int, ...]
+    bounds: tuple[Bound, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Gives the shape of the viewed value."""
+        return tuple(size(axis) for axis in self.axes)
+
+    @property
+    def digits(self) -> Digits:
+        """Lists all digits, axis by axis."""
+        return tuple(digit for axis in self.axes for digit in axis)
+
+    @property
+    def is_identity(self) -> bool:
+        """Says whether the view is its base, unmoved."""
+        return self == identity(self.base, self.base_shape)
+
+
+class Views:
+    """The views of every value of a tape, made once, in tape order."""
+
+    def __init__(self, tape: Tape) -> None:
+        from topos_core.matching.movement import moved
+
+        self._tape = tape
+        self._views: dict[int, View] = {}
+        for value, op in enumerate(tape.ops):
+            view = moved(tape, op, self.of)
+            if view is not None:
+                self._views[value] = view
+
+    def of(self, value: int) -> View:
+        """Gives a value's view; the value itself is the base where it is no movement or does not fit."""
+        view = self._views.get(value)
+        if view is None:
+            view = self._views[value] = identity(value, self._tape.ops[value].type.shape)
+        return view
+
+
+def identity(value: int, shape: tuple[int, ...]) -> View:
+    """Gives the view of a value on itself."""
+    rank = len(shape)
+    axes = tuple(
+        (Digit(extent, tuple(int(i == k) for i in range(rank))),) if extent != 1 else ()
+        for k, extent in enumerate(shape)
+    )
+    return View(value, shape, axes, (0,) * rank, (1,) * rank, ())
+
+
+def pruned(view: View) -> View:
+    """Drops bounds that always hold and joins those on one form, where every fill is the same.
+
+    Views keep such bounds, so that shifted slices of one padded value stay alike until they are compared.
+    """
+    if not view.bounds:
+        return view
+    rank = len(view.base_shape)
+    digits = view.digits
+    one_fill = len({repr(bound.fill) for bound in view.bounds}) == 1
+    rows: list[tuple[int, int, int, Bound]] = []  # form, offset, divisor, bound
+    place: dict[tuple[int, ...], int] = {}
+    for k, bound in enumerate(view.bounds):
+        form = rank + k
+        offset, divisor = view.offsets[form], view.divisors[form]
+        low, high = span(offset, digits, form)
+        if bound.modulus == 1 and low >= 0 and high < bound.limit * divisor:
+            continue
+        if one_fill and bound.modulus == divisor == 1:
+            column = tuple(digit.coefficients[form] for digit in digits)
+            at = place.setdefault(column, len(rows))
+            if at < len(rows):
+                _, other, _, joint = rows[at]
+                floor = max(-offset, -other)
+                ceiling = max(floor, min(bound.limit - offset, joint.limit - other))
+                rows[at] = (form, -floor, 1, Bound(ceiling - floor, 1, bound.fill))
+                continue
+        rows.append((form, offset, divisor, bound))
+    forms = [*range(rank), *(row[0] for row in rows)]
+    axes = tuple(
+        merged(Digit(digit.extent, tuple(digit.coefficients[f] for f in forms)) for digit in axis) for axis in view.axes
+    )
+    return View(
+        view.base,
+        view.base_shape,
+        axes,
+        view.offsets[:rank] + tuple(row[1] for row in rows),
+        view.divisors[:rank] + tuple(row[2] for row in rows),
+        tuple(row[3] for row in rows),
+    )
+
+
+def read(view: View, base: np.ndarray) -> np.ndarray:
+    """Evaluates a view: gathers its elements out of the base's array."""
+    digits = view.digits
+    shape = tuple(digit.extent for digit in digits)
+    grid = [np.arange(e).reshape([-1 if i == k else 1 for i in range(len(shape))]) for k, e in enumerate(shape)]
+
+    def numerator(form: int) -> np.ndarray:
+        total = np.full((1,) * len(shape), view.offsets[form], np.int64)
+        for digit, position in zip(digits, grid, strict=True):
+            if digit.coefficients[form]:
+                total = total + digit.coefficients[form] * position
+        return total
+
+    rank = len(view.base_shape)
+    index = []
+    for k, extent in enumerate(view.base_shape):
+        index.append(np.clip(numerator(k) // view.divisors[k], 0, extent - 1))
+    out = np.broadcast_to(base[tuple(index)] if rank else base, shape)
+    for k, bound in enumerate(view.bounds):
+        form, divisor = numerator(rank + k), view.divisors[rank + k]
+        good = (form >= 0) & (form < bound.limit * divisor) & (form % (bound.modulus * divisor) == 0)
+        out = np.where(good, out, np.asarray(bound.fill, base.dtype))
+    return out.reshape(view.shape)
