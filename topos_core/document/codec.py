@@ -32,12 +32,12 @@ def load(text: str | bytes, schema: str = PLAN_SCHEMA) -> dict[str, Any]:
     """Reads a document and checks its schema, its fields and that every index points into its table.
 
     Raises:
-        ConfigurationError: TP502, the text is no JSON, another schema, or a field is missing or points nowhere.
+        ConfigurationError: TP505, the text is no JSON, another schema, or a field is missing or points nowhere.
     """
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise ConfigurationError(f"a document must be JSON: {error}", code="TP502") from None
+        raise ConfigurationError(f"a document must be JSON: {error}", code="TP505") from None
     check(document, schema)
     return dict(document)
 
@@ -46,20 +46,20 @@ def check(document: Any, schema: str = PLAN_SCHEMA) -> None:
     """Checks a document that came from outside.
 
     Raises:
-        ConfigurationError: TP502, with the field and what was expected there.
+        ConfigurationError: TP505, with the field and what was expected there.
     """
     if not isinstance(document, dict):
-        raise ConfigurationError(f"a document must be an object, not {type(document).__name__}", code="TP502")
+        raise ConfigurationError(f"a document must be an object, not {type(document).__name__}", code="TP505")
     found = document.get("schema")
     if found != schema:
         raise ConfigurationError(
-            f"the document's schema is {found!r}, expected {schema!r}; write it anew with this version", code="TP502"
+            f"the document's schema is {found!r}, expected {schema!r}; write it anew with this version", code="TP505"
         )
     for name, kind in _FIELDS[schema].items():
         if not isinstance(document.get(name), kind):
             expected = kind.__name__ if isinstance(kind, type) else " or ".join(k.__name__ for k in kind)
             raise ConfigurationError(
-                f"document field {name!r} is {type(document.get(name)).__name__}, expected {expected}", code="TP502"
+                f"document field {name!r} is {type(document.get(name)).__name__}, expected {expected}", code="TP505"
             )
     if schema == PLAN_SCHEMA:
         _check_tables(document)
@@ -72,13 +72,13 @@ def _check_tables(document: Mapping[str, Any]) -> None:
     for name, column in columns.items():
         if not isinstance(column, list):
             raise ConfigurationError(
-                f"document column 'ops.{name}' is {type(column).__name__}, expected list", code="TP502"
+                f"document column 'ops.{name}' is {type(column).__name__}, expected list", code="TP505"
             )
     count = len(ops["name"])
     for name, column in columns.items():
         if column is not None and len(column) != count:
             raise ConfigurationError(
-                f"document column 'ops.{name}' has {len(column)} rows, 'ops.name' has {count}", code="TP502"
+                f"document column 'ops.{name}' has {len(column)} rows, 'ops.name' has {count}", code="TP505"
             )
     _inside("ops.name", ops["name"], len(document["names"]))
     _inside("ops.type", ops["type"], len(document["types"]))
@@ -94,7 +94,7 @@ def _check_tables(document: Mapping[str, Any]) -> None:
         _inside(f"frames[{index}]", [frame[0]], len(document["paths"]))
     regions = {region["id"] for region in document["regions"]}
     if len(regions) != len(document["regions"]):
-        raise ConfigurationError("two regions of the document have one id", code="TP502")
+        raise ConfigurationError("two regions of the document have one id", code="TP505")
     for index, region in enumerate(document["regions"]):
         _inside(f"regions[{index}].nodes", region["nodes"], count)
 
@@ -103,5 +103,5 @@ def _inside(where: str, indices: Any, length: int) -> None:
     for index in indices:
         if type(index) is not int or not 0 <= index < length:
             raise ConfigurationError(
-                f"document field {where!r} holds {index!r}, expected an index below {length}", code="TP502"
+                f"document field {where!r} holds {index!r}, expected an index below {length}", code="TP505"
             )

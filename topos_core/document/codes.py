@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple
 
 from topos_core.document.finding import Severity
+from topos_core.errors import FAILURES
 
 SarifLevel = Literal["error", "warning", "note"]
 
@@ -147,97 +148,17 @@ _CODES: Final = (
         "A region that the lock file says was taken is not taken any more. The finding tells its verdict now and whether "
         "the program, a library or topos itself changed. `--update-lock` accepts the new plan.",
     ),
-    Code(
-        "TP401",
-        "not-recordable",
-        "expression cannot be recorded",
-        "information",
-        "error",
-        True,
-        "While the program was traced, an expression needed a value that does not exist yet (an `if` on a tensor, "
-        "`float()`, `np.asarray`), or has no recorded meaning. The message says what to write instead.",
-    ),
-    Code(
-        "TP402",
-        "raised",
-        "the program raised",
-        "information",
-        "error",
-        True,
-        "The program, or a module that it imports, raised an exception while it was traced.",
-    ),
-    Code(
-        "TP403",
-        "limits",
-        "tracing was stopped",
-        "information",
-        "error",
-        True,
-        "Tracing ran past its limit of wall time, CPU time, memory or output, or the process that ran the program ended.",
-    ),
-    Code(
-        "TP404",
-        "unreadable",
-        "the target could not be read",
-        "information",
-        "error",
-        True,
-        "The file has a syntax error, is not a model in a known format, or refers to data that may not be read.",
-    ),
-    Code(
-        "TP405",
-        "untrusted",
-        "not traced: untrusted",
-        "information",
-        "error",
-        True,
-        "Tracing runs the program, and this folder is not trusted. Name the path on the command line, or trust the folder.",
-    ),
-    Code(
-        "TP501",
-        "no-target",
-        "target not found",
-        "error",
-        "error",
-        True,
-        "The named file, entry, pattern, code or region does not exist. The message lists what does.",
-    ),
-    Code(
-        "TP502",
-        "specification",
-        "input spec cannot be used",
-        "error",
-        "error",
-        True,
-        "An input specification, option or setting has a form or a value that topos does not know. The message says what is expected.",
-    ),
-    Code(
-        "TP503",
-        "configuration",
-        "configuration cannot be used",
-        "error",
-        "error",
-        True,
-        "`[tool.topos]` in pyproject.toml, a marking comment or a settings file cannot be used as written.",
-    ),
-    Code(
-        "TP504",
-        "missing-package",
-        "a package is missing",
-        "error",
-        "error",
-        True,
-        "The asked for format or backend needs a package that is not installed. The message names the extra that brings it.",
-    ),
-    Code(
-        "TP505",
-        "not-available",
-        "not available for this plan",
-        "error",
-        "error",
-        True,
-        "What was asked for cannot be done with this tape or plan: running or emitting an opaque op, running a plan made "
-        "for another consumer, arrays that do not fit the traced types.",
+    *(
+        Code(
+            code,
+            failure.word,
+            failure.title,
+            "information" if code.startswith("TP4") else "error",
+            "error",
+            True,
+            f"{failure.meaning} {failure.remedy}",
+        )
+        for code, failure in FAILURES.items()
     ),
     Code(
         "TP601",

@@ -58,7 +58,7 @@ def test_a_broken_document_is_refused_with_the_field_and_what_was_expected(
     with pytest.raises(ConfigurationError) as caught:
         codec.check(set_at(path, value))
     assert message in str(caught.value)
-    assert caught.value.code == "TP502"
+    assert caught.value.code == "TP505"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "null", '{"schema": 1}'])
