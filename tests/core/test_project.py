@@ -8,7 +8,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("numba", "llvmlite", "torch", "jax", "jaxlib", "onnx", "pygls", "lsprotocol", "fastapi", "uvicorn", "networkx", "scipy")
+HEAVY = (
+    "numba",
+    "llvmlite",
+    "torch",
+    "jax",
+    "jaxlib",
+    "onnx",
+    "pygls",
+    "lsprotocol",
+    "fastapi",
+    "uvicorn",
+    "networkx",
+    "scipy",
+)
 
 
 def commands() -> list[str]:

@@ -7,7 +7,24 @@ from topos_core.document.codes import CODES, WORDS, code_entry, markdown
 
 
 def test_every_code_of_the_design_has_a_row() -> None:
-    design = "TP101 TP102 TP201 TP202 TP203 TP204 TP205 TP206 TP207 TP208 TP209 TP301 TP401 TP501 TP601 TP701".split()
+    design = [
+        "TP101",
+        "TP102",
+        "TP201",
+        "TP202",
+        "TP203",
+        "TP204",
+        "TP205",
+        "TP206",
+        "TP207",
+        "TP208",
+        "TP209",
+        "TP301",
+        "TP401",
+        "TP501",
+        "TP601",
+        "TP701",
+    ]
     assert set(design) <= set(CODES)
 
 
@@ -17,7 +34,8 @@ def test_codes_and_words_are_unique_and_well_formed() -> None:
         assert re.fullmatch(r"TP\d{3}", code)
         assert code_entry(code) is entry
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*", entry.word)
-        assert entry.title and entry.explanation.endswith(".")
+        assert entry.title
+        assert entry.explanation.endswith(".")
 
 
 def test_loudness_follows_the_design() -> None:
