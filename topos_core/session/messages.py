@@ -1,0 +1,178 @@
+"""The frames that the agent and its client exchange: length-prefixed JSON objects, never pickle.
+
+A frame is four bytes of length, big endian, then one JSON object in UTF-8. `docs/formats.md` lists the requests and
+their replies. Whatever comes from a process that runs user code is checked here before anybody uses it.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from typing import Any, Final
+
+from topos_core.document import codec
+from topos_core.errors import ToposError
+
+PROTOCOL: Final = 1
+MAX_FRAME: Final = 256 * 2**20
+HEADER: Final = struct.Struct(">I")
+
+ERROR_KEYS: Final = ("code", "message", "path", "line", "column", "end_line", "end_column", "related", "output")
+
+
+class MessageError(Exception):
+    """A frame that cannot be what a well-behaved peer sends; says what was found."""
+
+
+def encode(message: Mapping[str, Any]) -> bytes:
+    """Makes one frame.
+
+    Raises:
+        MessageError: The message is longer than `MAX_FRAME` or holds what JSON cannot.
+    """
+    try:
+        body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise MessageError(f"a message holds what JSON cannot: {error}") from error
+    if len(body) > MAX_FRAME:
+        raise MessageError(f"a message of {len(body)} bytes is longer than the limit of {MAX_FRAME}")
+    return HEADER.pack(len(body)) + body
+
+
+class Decoder:
+    """Collects bytes and hands out whole frames, in order."""
+
+    __slots__ = ("_buffer",)
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[dict[str, Any]]:
+        """Adds bytes and gives the frames that they completed.
+
+        Raises:
+            MessageError: A length over `MAX_FRAME`, or a body that is no JSON object.
+        """
+        self._buffer += data
+        frames: list[dict[str, Any]] = []
+        start = 0
+        while len(self._buffer) - start >= HEADER.size:
+            (length,) = HEADER.unpack_from(self._buffer, start)
+            if length > MAX_FRAME:
+                raise MessageError(f"a frame announces {length} bytes, the limit is {MAX_FRAME}")
+            end = start + HEADER.size + length
+            if len(self._buffer) < end:
+                break
+            frames.append(_parse(bytes(self._buffer[start + HEADER.size : end])))
+            start = end
+        del self._buffer[:start]
+        return frames
+
+
+def failure(
+    code: str,
+    message: str,
+    *,
+    path: str | None = None,
+    line: int | None = None,
+    column: int | None = None,
+    end_line: int | None = None,
+    end_column: int | None = None,
+    related: list[dict[str, Any]] | None = None,
+    output: str = "",
+) -> dict[str, Any]:
+    """Makes the `error` object of a reply."""
+    return {
+        "code": code, "message": message, "path": path, "line": line, "column": column, "end_line": end_line,
+        "end_column": end_column, "related": related or [], "output": output,
+    }  # fmt: skip
+
+
+def check_reply(do: str, reply: Mapping[str, Any]) -> None:
+    """Checks that a reply has the shape that `docs/formats.md` gives for its request.
+
+    Raises:
+        MessageError: What is missing or of the wrong kind.
+    """
+    if "error" in reply:
+        _check_error(reply["error"])
+        return
+    match do:
+        case "trace":
+            entries = _need(reply, "entries", list)
+            for entry in entries:
+                if not isinstance(entry, dict):
+                    raise MessageError(f"an entry is {type(entry).__name__}, not an object")
+                _need(entry, "target", str)
+                if "error" in entry:
+                    _check_error(entry["error"])
+                else:
+                    check_document(_need(entry, "document", dict))
+        case "replan":
+            check_document(_need(reply, "document", dict))
+        case "emit":
+            _need(reply, "text", str)
+        case "run":
+            _need(reply, "result", dict)
+        case _:
+            raise MessageError(f"no request is called {do!r}")
+
+
+def check_document(document: Mapping[str, Any]) -> None:
+    """Checks the parts of a plan document that front ends index into, and every place in it.
+
+    Raises:
+        MessageError: What is missing, of the wrong kind, or out of range.
+    """
+    try:
+        codec.check(document)
+        for key in ("regions", "findings", "observations"):
+            for row in document[key]:
+                _check_place(key, row)
+    except ToposError as error:
+        raise MessageError(error.message) from error
+    except (TypeError, ValueError, LookupError) as error:  # a table's rows are not of the kind that the check unpacks
+        raise MessageError(f"a document's tables are not as documented: {error}") from error
+
+
+def _check_place(kind: str, row: Any) -> None:
+    if not isinstance(row, dict):
+        raise MessageError(f"one of {kind} is {type(row).__name__}, not an object")
+    for key in ("line", "column", "end_line", "end_column"):
+        if not (row.get(key) is None or (isinstance(row[key], int) and row[key] >= 0)):
+            raise MessageError(f"one of {kind} has {key} {row[key]!r}, which is no position")
+    if not isinstance(row.get("path"), str | None):
+        raise MessageError(f"one of {kind} has the path {row['path']!r}, which is no text")
+
+
+def _check_error(error: Any) -> None:
+    if not isinstance(error, dict):
+        raise MessageError(f"an error is {type(error).__name__}, not an object")
+    _need(error, "code", str)
+    _need(error, "message", str)
+    _check_place("errors", error)
+    if not isinstance(error.get("related", []), list):
+        raise MessageError("an error's related places are no list")
+    for row in error.get("related", []):
+        _check_place("related places", row)
+    if not isinstance(error.get("output", ""), str):
+        raise MessageError("an error's output is no text")
+
+
+def _need(row: Mapping[str, Any], key: str, kind: type) -> Any:
+    if key not in row:
+        raise MessageError(f"{key!r} is missing")
+    if not isinstance(row[key], kind):
+        raise MessageError(f"{key!r} is {type(row[key]).__name__}, not {kind.__name__}")
+    return row[key]
+
+
+def _parse(body: bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise MessageError(f"a frame is no JSON: {error}") from error
+    if not isinstance(message, dict):
+        raise MessageError(f"a frame holds {type(message).__name__}, not an object")
+    return message

@@ -1,0 +1,200 @@
+"""Turns an exception of user code into an `error` that names code, message, place and the calls around it."""
+
+from __future__ import annotations
+
+import errno
+import linecache
+import os
+import re
+import sys
+import sysconfig
+from types import CodeType, TracebackType
+from typing import Any, Final
+
+from topos_core.errors import ToposError
+from topos_core.session.messages import failure
+from topos_core.tape.span import Span
+
+FRAMEWORKS: Final = frozenset(
+    {"torch", "jax", "jaxlib", "onnx", "transformers", "timm", "flax", "equinox", "tensorflow"}
+)
+_STACK_LINE: Final = re.compile(r'^\s*File "(?P<path>.*)", line (?P<line>\d+) in (?P<function>.*)$')
+_CORE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def error_of(error: BaseException, path: str, root: str, output: str = "") -> dict[str, Any]:
+    """Describes an exception that importing `path`, or recording an entry of it, raised.
+
+    The place is the innermost frame in the file itself; without one the innermost frame that is neither topos nor an
+    installed package. The other frames of such files, innermost first, are `related`.
+    """
+    code, message = _describe(error)
+    spans = _spans(error.__traceback__)
+    place = next((span for span in spans if span.path == path), spans[0] if spans else None)
+    related = [("called from here" if _stands_outside(span, place, spans) else "raised here", span) for span in spans]
+    related = [(text, span) for text, span in related if span != place]
+    if isinstance(error, ToposError):
+        place = error.span or place
+        related = [("", span) for span in error.related] or related
+    elif isinstance(error, SyntaxError) and error.filename:
+        place = _syntax_span(error)
+    if code == "internal":
+        message += f" ({_innermost(error.__traceback__)})"
+    return failure(
+        code,
+        message,
+        **position(place, root),
+        related=[{"message": text, **position(span, root)} for text, span in related],
+        output=output,
+    )
+
+
+def place_in_stack(stack: str, path: str) -> Span | None:
+    """Finds where a stopped process was: the innermost frame in `path` of a fault handler's dump, as a whole line."""
+    frames = [match for line in stack.splitlines() if (match := _STACK_LINE.match(line))]
+    spans = [_line_span(frame["path"], int(frame["line"])) for frame in frames if is_user_file(frame["path"])]
+    return next((span for span in spans if span.path == path), spans[0] if spans else None)
+
+
+def position(span: Span | None, root: str) -> dict[str, Any]:
+    """Gives the five keys of a place, the path relative to `root` where it is inside; all None without a place."""
+    if span is None:
+        return {"path": None, "line": None, "column": None, "end_line": None, "end_column": None}
+    return {**span._asdict(), "path": relative_path(span.path, root)}
+
+
+def relative_path(path: str, root: str) -> str:
+    """Gives `path` relative to `root` with forward slashes where it is inside, else as it is."""
+    if os.path.isabs(path) and (path == root or path.startswith(root.rstrip(os.sep) + os.sep)):
+        return os.path.relpath(path, root).replace(os.sep, "/")
+    return path
+
+
+def is_user_file(path: str) -> bool:
+    """Says whether a file is neither topos nor the standard library nor an installed package nor made up (`<string>`)."""
+    if path.startswith((_CORE, "<")):
+        return False
+    folders = {sysconfig.get_path(key) for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders |= {entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))}
+    return not any(path.startswith(folder + os.sep) for folder in folders if folder)
+
+
+def instruction_span(code: CodeType, offset: int) -> Span:
+    """Gives the expression of an instruction; the whole line where the interpreter keeps no columns."""
+    positions = list(code.co_positions())
+    line, end_line, column, end_column = positions[offset // 2] if offset // 2 < len(positions) else (None,) * 4
+    if line is None:
+        return _line_span(code.co_filename, code.co_firstlineno)
+    if end_line is None or column is None or end_column is None:
+        return _line_span(code.co_filename, line)
+    return Span(
+        code.co_filename,
+        line,
+        _code_points(code.co_filename, line, column),
+        end_line,
+        _code_points(code.co_filename, end_line, end_column),
+    )
+
+
+def _describe(error: BaseException) -> tuple[str, str]:
+    kind = type(error).__name__
+    text = str(error).strip() or "no message"
+    match error:
+        case ToposError():
+            return error.code, error.message
+        case SyntaxError():
+            return "TP403", f"syntax error: {error.msg}"
+        case ImportError():
+            return _describe_import(error)
+        case MemoryError():
+            return "TP406", f"an allocation was refused ({text}); build the model without its full weights"
+        case SystemExit():
+            return "TP407", (
+                f"the code asks to exit with status {_exit_status(error)}; "
+                "put script code below `if __name__ == '__main__':`"
+            )
+        case EOFError():
+            return "TP402", f"{kind}: {text}; the code reads standard input, which is empty here"
+        case OSError() if _is_network(error):
+            return "TP402", f"{kind}: {text}; code has no network here, download what it needs beforehand"
+    if _is_ours(error.__traceback__):
+        return "internal", f"topos itself failed: {kind}: {text}; please report this"
+    return "TP402", f"{kind}: {text}"
+
+
+def _describe_import(error: ImportError) -> tuple[str, str]:
+    name = error.name or ""
+    if isinstance(error, ModuleNotFoundError):
+        top = name.partition(".")[0]
+        if top in FRAMEWORKS:
+            return "TP409", f"{sys.executable} has no {top}; install it there, or choose another interpreter"
+        return "TP404", f"no module named {name!r} in {sys.executable}; install it there, or correct the name"
+    return "TP404", f"{error}".strip() or f"{name!r} cannot be imported"
+
+
+def _exit_status(error: SystemExit) -> str:
+    return "0" if error.code is None else repr(error.code)
+
+
+def _is_network(error: OSError) -> bool:
+    return type(error).__name__ in ("gaierror", "URLError") or error.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH)
+
+
+def _is_ours(traceback: TracebackType | None) -> bool:
+    """Says whether the innermost frame that is no installed package belongs to topos rather than to the user."""
+    ours = False
+    while traceback is not None:
+        path = traceback.tb_frame.f_code.co_filename
+        if path.startswith(_CORE):
+            ours = True
+        elif is_user_file(path):
+            ours = False
+        traceback = traceback.tb_next
+    return ours
+
+
+def _innermost(traceback: TracebackType | None) -> str:
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None:
+        return "no traceback"
+    code = traceback.tb_frame.f_code
+    return f"{os.path.basename(code.co_filename)}:{traceback.tb_lineno} in {code.co_name}"
+
+
+def _spans(traceback: TracebackType | None) -> list[Span]:
+    """Lists the places of user frames, innermost first, without repeats."""
+    spans: list[Span] = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if is_user_file(code.co_filename):
+            span = instruction_span(code, traceback.tb_lasti)
+            if span not in spans:
+                spans.insert(0, span)
+        traceback = traceback.tb_next
+    return spans[:20]
+
+
+def _stands_outside(span: Span, place: Span | None, spans: list[Span]) -> bool:
+    return place is not None and spans.index(span) > spans.index(place)
+
+
+def _syntax_span(error: SyntaxError) -> Span:
+    assert error.filename is not None
+    line = error.lineno or 1
+    column = max((error.offset or 1) - 1, 0)
+    end_line = error.end_lineno or line
+    end_column = max((error.end_offset or 0) - 1, 0)
+    if (end_line, end_column) <= (line, column):
+        end_line, end_column = line, column + 1
+    return Span(error.filename, line, column, end_line, end_column)
+
+
+def _line_span(path: str, line: int) -> Span:
+    text = linecache.getline(path, line).rstrip()
+    return Span(path, line, len(text) - len(text.lstrip()), line, max(len(text), 1))
+
+
+def _code_points(path: str, line: int, column: int) -> int:
+    """Turns a UTF-8 byte column, which is what CPython keeps, into code points."""
+    return len(linecache.getline(path, line).encode()[:column].decode("utf-8", "ignore"))
