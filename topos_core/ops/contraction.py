@@ -48,4 +48,6 @@ def _work_matmul(types: Sequence[TensorType], attributes: Mapping[str, Any], res
     return Work(flops=2 * result.size * a.shape[-1], bytes_read=a.bytes + b.bytes, bytes_written=result.bytes)
 
 
-DEFINITIONS: Final = (OpDefinition("matmul", "contraction", 2, _infer_matmul, _evaluate_matmul, _work_matmul),)
+DEFINITIONS: Final = (
+    OpDefinition("matmul", "contraction", 2, _infer_matmul, _evaluate_matmul, _work_matmul, ("accumulate",)),
+)

@@ -60,6 +60,7 @@ class OpDefinition:
         evaluate: Computes the result with NumPy from the operands' arrays; never writes to them and may return a
             view of one.
         work: Counts flops, transcendentals and bytes.
+        attributes: The names of its attributes; each is always present.
     """
 
     name: str
@@ -68,6 +69,7 @@ class OpDefinition:
     infer: Infer
     evaluate: Evaluate
     work: CountWork
+    attributes: tuple[str, ...] = ()
 
 
 class TypeMismatch(Exception):

@@ -218,10 +218,10 @@ DEFINITIONS: Final = (
     _two("maximum", _ANY, greater, ""),
     _two("minimum", _ANY, lesser, ""),
     _two("remainder", _NUMBERS, np.remainder, "cast bools first"),
-    OpDefinition("compare", "elementwise", 2, _infer_compare, _evaluate_compare, _cheap),
+    OpDefinition("compare", "elementwise", 2, _infer_compare, _evaluate_compare, _cheap, ("kind",)),
     _two("and", _BITS, np.bitwise_and, "bits exist for integers and bools only"),
     _two("or", _BITS, np.bitwise_or, "bits exist for integers and bools only"),
     _two("xor", _BITS, np.bitwise_xor, "bits exist for integers and bools only"),
     OpDefinition("select", "elementwise", 3, _infer_select, _evaluate_select, _cheap),
-    OpDefinition("cast", "elementwise", 1, _infer_cast, _evaluate_cast, _cheap),
+    OpDefinition("cast", "elementwise", 1, _infer_cast, _evaluate_cast, _cheap, ("dtype",)),
 )

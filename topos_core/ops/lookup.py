@@ -80,6 +80,6 @@ def _work_scatter_add(types: Sequence[TensorType], attributes: Mapping[str, Any]
 
 
 DEFINITIONS: Final = (
-    OpDefinition("gather", "lookup", 2, _infer_gather, _evaluate_gather, _work_gather),
-    OpDefinition("scatter_add", "lookup", 3, _infer_scatter_add, _evaluate_scatter_add, _work_scatter_add),
+    OpDefinition("gather", "lookup", 2, _infer_gather, _evaluate_gather, _work_gather, ("axis",)),
+    OpDefinition("scatter_add", "lookup", 3, _infer_scatter_add, _evaluate_scatter_add, _work_scatter_add, ("axis",)),
 )

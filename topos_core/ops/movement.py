@@ -208,13 +208,13 @@ def _copy(types: Sequence[TensorType], attributes: Mapping[str, Any], result: Te
 
 
 DEFINITIONS: Final = (
-    OpDefinition("reshape", "movement", 1, _infer_reshape, _evaluate_reshape, _view),
-    OpDefinition("broadcast", "movement", 1, _infer_broadcast, _evaluate_broadcast, _view),
-    OpDefinition("permute", "movement", 1, _infer_permute, _evaluate_permute, _view),
-    OpDefinition("pad", "movement", 1, _infer_pad, _evaluate_pad, _copy),
-    OpDefinition("slice", "movement", 1, _infer_slice, _evaluate_slice, _view),
-    OpDefinition("reverse", "movement", 1, _infer_reverse, _evaluate_reverse, _view),
-    OpDefinition("concat", "movement", None, _infer_concat, _evaluate_concat, _copy),
-    OpDefinition("unfold", "movement", 1, _infer_unfold, _evaluate_unfold, _view),
-    OpDefinition("strided", "movement", 1, _infer_strided, _evaluate_strided, _view),
+    OpDefinition("reshape", "movement", 1, _infer_reshape, _evaluate_reshape, _view, ("shape",)),
+    OpDefinition("broadcast", "movement", 1, _infer_broadcast, _evaluate_broadcast, _view, ("shape",)),
+    OpDefinition("permute", "movement", 1, _infer_permute, _evaluate_permute, _view, ("order",)),
+    OpDefinition("pad", "movement", 1, _infer_pad, _evaluate_pad, _copy, ("fill", "low", "high", "interior")),
+    OpDefinition("slice", "movement", 1, _infer_slice, _evaluate_slice, _view, ("start", "stop", "step")),
+    OpDefinition("reverse", "movement", 1, _infer_reverse, _evaluate_reverse, _view, ("axes",)),
+    OpDefinition("concat", "movement", None, _infer_concat, _evaluate_concat, _copy, ("axis",)),
+    OpDefinition("unfold", "movement", 1, _infer_unfold, _evaluate_unfold, _view, ("axis", "size", "step", "dilation")),
+    OpDefinition("strided", "movement", 1, _infer_strided, _evaluate_strided, _view, ("shape", "strides", "offset")),
 )

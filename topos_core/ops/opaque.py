@@ -44,6 +44,6 @@ def _nothing(types: Sequence[TensorType], attributes: Mapping[str, Any], result:
 
 
 DEFINITIONS: Final = (
-    OpDefinition("opaque", "opaque", None, _infer_opaque, _refuse, _traffic),
-    OpDefinition("pick", "opaque", 1, _infer_pick, _refuse, _nothing),
+    OpDefinition("opaque", "opaque", None, _infer_opaque, _refuse, _traffic, ("foreign", "types", "note")),
+    OpDefinition("pick", "opaque", 1, _infer_pick, _refuse, _nothing, ("index", "type")),
 )

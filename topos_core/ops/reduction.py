@@ -135,21 +135,25 @@ def _work_logsumexp(types: Sequence[TensorType], attributes: Mapping[str, Any], 
 
 DEFINITIONS: Final = (
     OpDefinition(
-        "sum", "reduction", 1, _reduction("sum", _NUMBERS, accumulates=True, empty=True), _accumulated(np.add), _once
+        "sum", "reduction", 1, _reduction("sum", _NUMBERS, accumulates=True, empty=True), _accumulated(np.add), _once,
+        ("axes", "accumulate"),
     ),
     OpDefinition(
-        "prod", "reduction", 1, _reduction("prod", _NUMBERS, accumulates=True, empty=True), _accumulated(np.multiply), _once
+        "prod", "reduction", 1, _reduction("prod", _NUMBERS, accumulates=True, empty=True), _accumulated(np.multiply),
+        _once, ("axes", "accumulate"),
     ),
     OpDefinition(
-        "max", "reduction", 1, _reduction("max", DTYPE_NAMES, accumulates=False, empty=False), _extreme(np.maximum), _once
+        "max", "reduction", 1, _reduction("max", DTYPE_NAMES, accumulates=False, empty=False), _extreme(np.maximum),
+        _once, ("axes",),
     ),
     OpDefinition(
-        "min", "reduction", 1, _reduction("min", DTYPE_NAMES, accumulates=False, empty=False), _extreme(np.minimum), _once
+        "min", "reduction", 1, _reduction("min", DTYPE_NAMES, accumulates=False, empty=False), _extreme(np.minimum),
+        _once, ("axes",),
     ),
-    OpDefinition("argmax", "reduction", 1, _infer_argmax, _evaluate_argmax, _once),
+    OpDefinition("argmax", "reduction", 1, _infer_argmax, _evaluate_argmax, _once, ("axis",)),
     OpDefinition(
         "logsumexp", "reduction", 1, _reduction("logsumexp", FLOATS, accumulates=False, empty=False),
-        _evaluate_logsumexp, _work_logsumexp,
+        _evaluate_logsumexp, _work_logsumexp, ("axes",),
     ),
-    OpDefinition("cumsum", "reduction", 1, _infer_cumsum, _evaluate_cumsum, _once),
+    OpDefinition("cumsum", "reduction", 1, _infer_cumsum, _evaluate_cumsum, _once, ("axis", "accumulate")),
 )  # fmt: skip

@@ -67,8 +67,8 @@ def _write(types: Sequence[TensorType], attributes: Mapping[str, Any], result: T
 
 
 DEFINITIONS: Final = (
-    OpDefinition("input", "source", 0, _declared, _evaluate_bound, _nothing),
-    OpDefinition("parameter", "source", 0, _declared, _evaluate_bound, _nothing),
-    OpDefinition("constant", "source", 0, _infer_constant, _evaluate_constant, _nothing),
-    OpDefinition("iota", "source", 0, _infer_iota, _evaluate_iota, _write),
+    OpDefinition("input", "source", 0, _declared, _evaluate_bound, _nothing, ("type",)),
+    OpDefinition("parameter", "source", 0, _declared, _evaluate_bound, _nothing, ("type",)),
+    OpDefinition("constant", "source", 0, _infer_constant, _evaluate_constant, _nothing, ("value", "type")),
+    OpDefinition("iota", "source", 0, _infer_iota, _evaluate_iota, _write, ("type", "axis")),
 )

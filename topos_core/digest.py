@@ -1,0 +1,98 @@
+"""Digests: sha256 over one canonical byte form, so that equal meaning has an equal digest on every machine.
+
+The digest of a tape covers what the program computes and who reads it: ops with every attribute, types, order of inputs
+and parameters, results and their nesting, names, observations, index ranges. It leaves out where things were written:
+spans, scopes, source text, notes, and the values of parameters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from topos_core.errors import InternalError
+
+if TYPE_CHECKING:  # tapes stand above digests in the layers
+    from topos_core.tape.tape import Structure, Tape
+
+
+def digest_of(*values: Any) -> str:
+    """Gives the sha256, in hex, of values built from None, bool, int, float, str, bytes, tuples, lists, mappings, sets,
+    NumPy scalars and arrays. Equal values of different kinds (1, 1.0, True) differ; an array's layout does not count.
+    """
+    parts: list[bytes] = []
+    for value in values:
+        _write(value, parts)
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def tape_digest(tape: Tape) -> str:
+    """Gives a tape's digest; two tapes with the same one compute the same and are read by the same."""
+    return digest_of(
+        "topos.tape/1",
+        [(op.name, op.operands, op.attributes, op.type) for op in tape.ops],
+        tape.inputs,
+        tape.parameters,
+        tape.results,
+        _structure(tape.structure),
+        tape.names,
+        [(row.value, row.kind, row.name, row.assumed) for row in tape.observations],
+        tape.ranges,
+    )
+
+
+def _structure(structure: Structure) -> tuple[Any, ...]:
+    return (structure.kind, structure.keys, structure.index, [_structure(child) for child in structure.children])
+
+
+def _write(value: Any, parts: list[bytes]) -> None:
+    """Appends a tag and a length or a fixed width, so that no two values have the same bytes. Common kinds come first."""
+    if isinstance(value, (np.generic, np.ndarray)):  # before float and str: np.float64 is a float
+        _write_array(value, parts)
+    elif isinstance(value, str):
+        encoded = value.encode("utf-8", "surrogatepass")
+        parts.append(b"u%d:" % len(encoded) + encoded)
+    elif isinstance(value, bool):  # before int: True is one
+        parts.append(b"t" if value else b"f")
+    elif isinstance(value, int):
+        parts.append(b"i%d;" % value)
+    elif isinstance(value, (tuple, list)):
+        parts.append(b"(%d:" % len(value))
+        for item in value:
+            _write(item, parts)
+    elif isinstance(value, Mapping):
+        parts.append(b"{%d:" % len(value))
+        for key, item in sorted(((_encoded(key), item) for key, item in value.items()), key=itemgetter(0)):
+            parts.append(key)
+            _write(item, parts)
+    elif isinstance(value, float):
+        parts.append(b"d" + struct.pack("<d", value))
+    elif value is None:
+        parts.append(b"n")
+    elif isinstance(value, bytes):
+        parts.append(b"b%d:" % len(value) + value)
+    elif isinstance(value, (frozenset, set)):
+        members = sorted(map(_encoded, value))
+        parts.append(b"[%d:" % len(members) + b"".join(members))
+    else:
+        raise InternalError(f"a {type(value).__name__} has no canonical form: {value!r}")
+
+
+def _write_array(value: np.generic | np.ndarray, parts: list[bytes]) -> None:
+    array = np.asarray(value)
+    little = array.dtype.newbyteorder("<")
+    parts.append(b"s" if isinstance(value, np.generic) else b"a")
+    _write(little.name, parts)
+    _write(array.shape, parts)
+    parts.append(array.astype(little, copy=False).tobytes())
+
+
+def _encoded(value: Any) -> bytes:
+    parts: list[bytes] = []
+    _write(value, parts)
+    return b"".join(parts)
