@@ -89,13 +89,13 @@ FAILURES: Final[Mapping[str, Failure]] = {
         "time-limit",
         "time limit",
         "Importing the file and recording its entries took longer than the time limit, or kept a processor busy afterwards.",
-        "Shorten the work that runs on import, or raise `seconds` in the user's settings.",
+        "Shorten the work that runs on import, or raise `seconds` in `[tool.topos]`.",
     ),
     "TP406": Failure(
         "memory-limit",
         "memory limit",
         "The process grew past the memory limit, or an allocation was refused.",
-        "Build the model without its full weights, or raise `memory` in the user's settings.",
+        "Build the model without its full weights, or raise `memory` in `[tool.topos]`.",
     ),
     "TP407": Failure(
         "process-ended",
