@@ -51,6 +51,7 @@ Progress = Callable[[str, int, int], None]
 
 _START_SECONDS: Final = 60.0
 _END_SECONDS: Final = 2.0
+_HANG_UP_SECONDS: Final = 0.3
 _MAX_OWNERS: Final = 16
 
 
@@ -459,20 +460,21 @@ class _Worker:
         self._text = _Output(self._limits.output)
         deadline = time.monotonic() + seconds
         outgoing = memoryview(encode({**message, "id": number}))
-        end_of_channel = False
+        hung_up: float | None = None  # since when the channel is closed: a process that is ending takes a moment
         patience: float | None = None  # once killed or hung up on, how long the report may take
         while True:
             self._read_output()
             if self._read_report():
                 return self._told(self._after_death(seconds))
             now = time.monotonic()
-            if patience is None and (now >= deadline or end_of_channel):
-                self.kill("time" if now >= deadline else "hung up")
+            late, hanging = now >= deadline, hung_up is not None and now >= hung_up + _HANG_UP_SECONDS
+            if patience is None and (late or hanging):
+                self.kill("time" if late else "hung up")
                 patience = now + _END_SECONDS
             if patience is not None and now >= patience:
                 return self._told(failure("TP407", "the process that runs the code does not end when it is killed"))
-            wait = (deadline if patience is None else patience) - now
-            readable, writable = self._wait(wait, not end_of_channel, bool(outgoing))
+            until = patience or (deadline if hung_up is None else hung_up + _HANG_UP_SECONDS)
+            readable, writable = self._wait(until - now, hung_up is None, bool(outgoing))
             if writable:
                 outgoing = self._send(outgoing)
             if readable:
@@ -482,13 +484,11 @@ class _Worker:
                     reply = self._pick(str(message["do"]), number, frames, progress)
                 except (ConnectionError, MessageError) as error:
                     if isinstance(error, MessageError):
-                        self._read_output()
                         self.kill("forged")
                         return self._told(_forged(error))
                     data, reply = b"", None
-                end_of_channel = not data
+                hung_up = hung_up if data else time.monotonic()
                 if reply is not None:
-                    self._read_output()
                     return self._told(reply)
 
     def _wait(self, seconds: float, reading: bool, writing: bool) -> tuple[bool, bool]:
@@ -532,6 +532,7 @@ class _Worker:
     def _told(self, reply_or_error: dict[str, Any]) -> dict[str, Any]:
         """Adds what was printed: to the reply, and to its error where there is one."""
         reply: dict[str, Any] = {"error": reply_or_error} if "code" in reply_or_error else reply_or_error
+        self._read_output()  # what came between the last look and the end
         text = self._text.text()
         reply["output"] = text
         if "error" in reply:

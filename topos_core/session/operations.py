@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 from topos_core.errors import ConfigurationError, TraceError
@@ -59,12 +60,14 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
         module = load(path, text, state.root)
     except BaseException as error:  # SystemExit and KeyboardInterrupt too: whatever user code raises is its answer
         return {"error": error_of(error, path, state.root)}
-    return {
-        "entries": [
-            {"target": f"{relative_path(path, state.root)}:{name}", "text": repr(getattr(module, name))}
-            for name in wanted
-        ]
-    }
+    progress("recording", 1, len(wanted) + 1)
+    return {"entries": [_record(module, name, path, state.root) for name in wanted]}
+
+
+def _record(module: ModuleType, name: str, path: str, root: str) -> dict[str, Any]:
+    target = f"{relative_path(path, root)}:{name}"
+    missing = ConfigurationError(f"{target} cannot be recorded by this build yet", code="TP507")
+    return {"target": target, "error": error_of(missing, path, root)}
 
 
 def _wanted(request: Mapping[str, Any], marks: entry_marks.Marks, path: str) -> list[str]:

@@ -85,9 +85,9 @@ def main(settings: Mapping[str, Any], online: str | None) -> None:
             wait = None if not supervisor.workers else _WATCH_SECONDS if busy else _REST_SECONDS
             selector.select(wait)
             _drain(wake_read)
+            _reap(supervisor)  # first: who has ended by itself was not killed by the command that follows
             if not _read_commands(supervisor, keep, selector):
                 break
-            _reap(supervisor)
             busy = _watch(supervisor)
     finally:
         for worker in list(supervisor.workers.values()):

@@ -48,7 +48,10 @@ COMMENTED = {
     "over a class": ("#topos:entry inputs=f32[2]\nclass Net: ...\n", {"Net": "f32[2]"}),
     "over decorators": ("# topos: entry inputs=f32[2]\n@a\n@b\ndef f(x): ...\n", {"f": "f32[2]"}),
     "between decorators and the name": ("@a\n# topos: entry inputs=f32[2]\ndef f(x): ...\n", {"f": "f32[2]"}),
-    "with blank lines and comments between": ("# topos: entry inputs=f32[2]\n\n# note\ndef f(x): ...\n", {"f": "f32[2]"}),
+    "with blank lines and comments between": (
+        "# topos: entry inputs=f32[2]\n\n# note\ndef f(x): ...\n",
+        {"f": "f32[2]"},
+    ),
     "at the end of the line": ("def f(x): ...  # topos: entry inputs=f32[2]\n", {"f": "f32[2]"}),
     "with keyword inputs": ("# topos: entry x=f32[2], n=i64[3]<10\ndef f(x, n): ...\n", {"f": "x=f32[2], n=i64[3]<10"}),
     "with keywords after inputs=": ("# topos: entry inputs=x=f32[2]\ndef f(x): ...\n", {"f": "x=f32[2]"}),

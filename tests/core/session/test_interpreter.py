@@ -60,7 +60,9 @@ def test_the_active_environment_comes_before_our_own_interpreter(project, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("arguments", "why"), [({"numpy": False}, "no NumPy"), ({"version": "3.9.2"}, "Python 3.9")], ids=["numpy", "version"]
+    ("arguments", "why"),
+    [({"numpy": False}, "no NumPy"), ({"version": "3.9.2"}, "Python 3.9")],
+    ids=["numpy", "version"],
 )
 def test_an_environment_that_cannot_serve_is_skipped_with_its_reason(project, arguments, why):
     make_environment(project / ".venv", **arguments)
