@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from topos_core.kernels.kernel import Offer
 from topos_core.matching.match import Match
 
 Basis = Literal["counted", "modelled", "measured"]
@@ -41,6 +42,7 @@ class Decision:
         contains: Match ids inside this taken one, uncounted.
         nearest_free: The value nearest to the observed one whose observation costs nothing.
         kernel: What runs it (home) or what it becomes (stablehlo), where taken.
+        offer: What the consumer offered, where it offered something.
     """
 
     match: Match
@@ -57,3 +59,4 @@ class Decision:
     contains: tuple[str, ...] = ()
     nearest_free: int | None = None
     kernel: str | None = None
+    offer: Offer | None = None

@@ -1,0 +1,58 @@
+"""Whether matches, each contracted to one step, still have an order to run in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from topos_core.matching.match import Match
+from topos_core.tape.tape import Tape
+
+
+def find_cycle(
+    tape: Tape, users: Sequence[Sequence[int]], matches: Sequence[Match], picks: Iterable[int]
+) -> tuple[int, ...]:
+    """Gives the pool numbers of picks that wait for each other, or nothing.
+
+    Ordered by its root, a match stands after everything it reads, so only a named result that is read before the root
+    can close a cycle; where there is none, nothing is walked.
+    """
+    chosen = sorted(picks)
+    suspects = [i for i in chosen if _read_before_root(users, matches[i])]
+    if not suspects:
+        return ()
+    owner = {value: i for i in chosen for value in matches[i].produced}
+    for suspect in suspects:
+        loop = _loop(tape, owner, matches, suspect)
+        if loop:
+            return loop
+    return ()
+
+
+def _read_before_root(users: Sequence[Sequence[int]], match: Match) -> bool:
+    inside = match.interior | match.produced
+    return any(
+        user < match.root and user not in inside for values in match.named.values() for v in values for user in users[v]
+    )
+
+
+def _loop(tape: Tape, owner: dict[int, int], matches: Sequence[Match], start: int) -> tuple[int, ...]:
+    """Walks what `start` waits for, depth first; gives the matches on the way back to it."""
+    produced = matches[start].produced
+    came: dict[int, int] = {}
+    stack = [(value, -1) for value in matches[start].bindings.values()]
+    while stack:
+        value, parent = stack.pop()
+        if value in produced:
+            loop = {start}
+            while parent >= 0:
+                if parent in owner:
+                    loop.add(owner[parent])
+                parent = came[parent]
+            return tuple(sorted(loop))
+        if value in came:
+            continue
+        came[value] = parent
+        at = owner.get(value)
+        reads = tape.ops[value].operands if at is None else matches[at].bindings.values()
+        stack.extend((operand, value) for operand in reads)
+    return ()

@@ -1,0 +1,203 @@
+"""Elects, among matches that may run, those that do. Knows claims and weights; no tape, no kernels, no sentences.
+
+The rules, in order: on equal claims the earlier identifier stands alone; what is not `last` is elected before what is;
+per conflict component the greatest total weight wins, exactly up to `EXACT` candidates, else greedily; ties go to tape
+order; picks that would contract to a cycle are refused and their component is elected again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+EXACT: Final = 16  # 2^16 subsets bound the search; larger components are met in no model of the examples
+
+
+class Candidate(NamedTuple):
+    """One match that may run.
+
+    Args:
+        number: Its number in the pool.
+        claims: Computing ops that it would own.
+        weight: What taking it gains, as an integer so that sums are exact; at most 0 means that it does not pay.
+        root: Its root; ties go to the smaller.
+        rank: Its pattern's place in the catalogue's order.
+        last: Elected on what the others leave.
+    """
+
+    number: int
+    claims: frozenset[int]
+    weight: int
+    root: int
+    rank: int
+    last: bool
+
+
+class Election(NamedTuple):
+    """The outcome: who was picked, and who was refused because of which other pick (itself: its own cycle)."""
+
+    picks: frozenset[int]
+    refused: Mapping[int, int]
+
+    def gain(self, candidates: Iterable[Candidate]) -> int:
+        """Sums the weights of the picks."""
+        return sum(c.weight for c in candidates if c.number in self.picks)
+
+
+# Gives the pool numbers of picks that would contract to one cycle, or nothing.
+FindCycle = Callable[[frozenset[int]], Sequence[int]]
+
+
+@dataclass(slots=True)
+class Elector:
+    """Elects and remembers solved components, so that what-if solves only those that it touches.
+
+    One elector serves one setting: the weight of a pool number never changes.
+    """
+
+    solved: int = 0
+    memory: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
+
+    def elect(self, candidates: Sequence[Candidate], find_cycle: FindCycle) -> Election:
+        """Elects; candidates that do not pay are never picked."""
+        paying = sorted((c for c in candidates if c.weight > 0), key=_tape_order)
+        by_number = {c.number: c for c in paying}
+        refused: dict[int, int] = {}
+        while True:
+            picks = self._round([c for c in paying if c.number not in refused])
+            loop = find_cycle(picks)
+            if not loop:
+                return Election(picks, refused)
+            # The cheapest pick of the loop gives way; ties: the later one, so that tape order wins here too.
+            loser = min((by_number[i] for i in loop), key=lambda c: (c.weight, -c.root, -c.rank))
+            others = [i for i in loop if i != loser.number]
+            refused[loser.number] = others[0] if others else loser.number
+
+    def _round(self, paying: Sequence[Candidate]) -> frozenset[int]:
+        # `last` patterns come second: a bare matmul never bids against the linear layer that contains it.
+        first = self._solve([c for c in paying if not c.last])
+        claimed = frozenset().union(*(c.claims for c in paying if c.number in first))
+        second = self._solve([c for c in paying if c.last and c.claims.isdisjoint(claimed)])
+        return first | second
+
+    def _solve(self, candidates: Sequence[Candidate]) -> frozenset[int]:
+        picks: set[int] = set()
+        for component in components(earliest_of_equal_claims(candidates)):
+            key = tuple(c.number for c in component)
+            known = self.memory.get(key)
+            if known is None:
+                self.solved += 1
+                known = solve_exactly(component) if len(component) <= EXACT else solve_greedily(component)
+                self.memory[key] = known
+            picks.update(known)
+        return frozenset(picks)
+
+
+def _tape_order(candidate: Candidate) -> tuple[int, int, int]:
+    return candidate.root, candidate.rank, candidate.number
+
+
+def earliest_of_equal_claims(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Keeps, of candidates that claim the same ops, the one whose pattern the catalogue lists first."""
+    best: dict[frozenset[int], Candidate] = {}
+    for candidate in candidates:
+        known = best.get(candidate.claims)
+        if known is None or (candidate.rank, candidate.root, candidate.number) < (known.rank, known.root, known.number):
+            best[candidate.claims] = candidate
+    return sorted(best.values(), key=_tape_order)
+
+
+def components(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
+    """Splits candidates into groups that share no claim, in tape order within and without. Linear in the claims."""
+    leader = list(range(len(candidates)))
+
+    def find(i: int) -> int:
+        while leader[i] != i:
+            leader[i] = leader[leader[i]]
+            i = leader[i]
+        return i
+
+    claimed: dict[int, int] = {}
+    for i, candidate in enumerate(candidates):
+        for claim in candidate.claims:
+            other = claimed.setdefault(claim, i)
+            a, b = find(other), find(i)
+            leader[max(a, b)] = min(a, b)
+    groups: dict[int, list[Candidate]] = {}
+    for i, candidate in enumerate(candidates):
+        groups.setdefault(find(i), []).append(candidate)
+    return list(groups.values())
+
+
+def by_claim(candidates: Iterable[Candidate]) -> dict[int, list[Candidate]]:
+    """Lists, for every claimed op, the candidates that claim it."""
+    found: dict[int, list[Candidate]] = {}
+    for candidate in candidates:
+        for claim in candidate.claims:
+            found.setdefault(claim, []).append(candidate)
+    return found
+
+
+def touched(
+    index: Mapping[int, Sequence[Candidate]], start: Sequence[Candidate], stands: Callable[[Candidate], bool]
+) -> list[Candidate]:
+    """Lists everything that the claims of `start` reach over overlapping candidates, `start` included, in tape order.
+
+    `index` is `by_claim` of all that might stand; those that `stands` denies are passed by. Linear in what is reached.
+    """
+    found = {candidate.number: candidate for candidate in start}
+    seen: set[int] = set()
+    todo = list(start)
+    while todo:
+        for claim in todo.pop().claims:
+            if claim in seen:
+                continue
+            seen.add(claim)
+            for other in index.get(claim, ()):
+                if other.number not in found and stands(other):
+                    found[other.number] = other
+                    todo.append(other)
+    return sorted(found.values(), key=_tape_order)
+
+
+def solve_exactly(component: Sequence[Candidate]) -> tuple[int, ...]:
+    """Finds the non-overlapping subset of greatest weight by branch and bound; ties go to tape order.
+
+    Taking a candidate is tried before leaving it and only a strictly better subset replaces the best, so among equal
+    subsets the one that takes the earliest candidate stands.
+    """
+    count = len(component)
+    conflicts = [
+        sum(1 << j for j in range(count) if j != i and not component[i].claims.isdisjoint(component[j].claims))
+        for i in range(count)
+    ]
+    rest = [0] * (count + 1)
+    for i in range(count - 1, -1, -1):
+        rest[i] = rest[i + 1] + component[i].weight
+    best_weight, best_picks = 0, 0
+
+    def search(i: int, picks: int, barred: int, weight: int) -> None:
+        nonlocal best_weight, best_picks
+        if weight + rest[i] <= best_weight:
+            return
+        if i == count:
+            best_weight, best_picks = weight, picks
+            return
+        if not barred >> i & 1:
+            search(i + 1, picks | 1 << i, barred | conflicts[i], weight + component[i].weight)
+        search(i + 1, picks, barred, weight)
+
+    search(0, 0, 0, 0)
+    return tuple(component[i].number for i in range(count) if best_picks >> i & 1)
+
+
+def solve_greedily(component: Sequence[Candidate]) -> tuple[int, ...]:
+    """Takes the greatest weight first, ties in tape order, and skips what overlaps."""
+    claimed: set[int] = set()
+    picks = []
+    for candidate in sorted(component, key=lambda c: (-c.weight, *_tape_order(c))):
+        if claimed.isdisjoint(candidate.claims):
+            claimed |= candidate.claims
+            picks.append(candidate.number)
+    return tuple(picks)

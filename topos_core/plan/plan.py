@@ -1,0 +1,74 @@
+"""The plan: every decision of one request, the schedule and the totals. Immutable; run, emission and document read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from topos_core.cost.machine import Machine
+from topos_core.matching.match import Match, NearMiss
+from topos_core.plan.decision import Decision, Number
+from topos_core.plan.liveness import Liveness
+from topos_core.plan.request import Request
+from topos_core.plan.schedule import Schedule
+from topos_core.tape.tape import Observation, Tape
+
+
+class Pool(Protocol):
+    """What one search of a tape found; every consumer elects from it."""
+
+    @property
+    def matches(self) -> Sequence[Match]: ...  # noqa: D102
+
+    @property
+    def near_misses(self) -> Sequence[NearMiss]: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class PlanData:
+    """One request, decided.
+
+    Args:
+        tape: The spec; nothing here changes it.
+        request: What was asked.
+        machine: The profile that the predictions were made with.
+        observations: The tape's rows, then the request's own; a row's index is its id, `request.ignore` names some.
+        decisions: One per reported match, by root; matches inside a taken one are in its `contains` instead.
+        near_misses: Where a pattern almost matched, by root.
+        schedule: What runs, in order.
+        liveness: Live bytes along the schedule.
+        recorded_schedule: What would run if nothing were taken.
+        recorded_liveness: Live bytes along that.
+        totals: `recorded` and `planned` figures of a whole run, by name.
+        elected: How many conflict components this plan had to solve; 0 where an earlier plan had solved them all.
+    """
+
+    tape: Tape
+    request: Request
+    machine: Machine
+    observations: tuple[Observation, ...]
+    decisions: tuple[Decision, ...]
+    near_misses: tuple[NearMiss, ...]
+    schedule: Schedule
+    liveness: Liveness
+    recorded_schedule: Schedule
+    recorded_liveness: Liveness
+    totals: Mapping[str, Mapping[str, Number]]
+    elected: int = 0
+
+    def with_verdict(self, verdict: str) -> tuple[Decision, ...]:
+        """Lists the decisions with one verdict, by root."""
+        return tuple(decision for decision in self.decisions if decision.verdict == verdict)
+
+    @property
+    def taken(self) -> tuple[Decision, ...]:
+        """Lists what runs in place of recorded ops."""
+        return self.with_verdict("taken")
+
+    @property
+    def observed(self) -> tuple[int, ...]:
+        """Lists observed values that are no results, ascending."""
+        results = set(self.tape.results)
+        rows = (o.value for k, o in enumerate(self.observations) if k not in self.request.ignore)
+        return tuple(sorted({value for value in rows if value not in results}))

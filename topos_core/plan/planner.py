@@ -1,0 +1,245 @@
+"""Plans requests over one tape and one match pool, and remembers what the next request can use again.
+
+The order of the steps decides verdicts; each has its reason beside it and a test that fails when two are swapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from topos_core.cost.machine import Machine
+from topos_core.cost.profiles import machine
+from topos_core.errors import ConfigurationError
+from topos_core.kernels.kernel import Consumer, Decline, Offer
+from topos_core.matching.match import Match
+from topos_core.plan.contraction import find_cycle
+from topos_core.plan.decision import Decision, Number
+from topos_core.plan.election import Candidate, Elector
+from topos_core.plan.liveness import Liveness, liveness
+from topos_core.plan.plan import PlanData, Pool
+from topos_core.plan.precedence import is_last, rank
+from topos_core.plan.pricing import (
+    Before,
+    Recorded,
+    pressure,
+    price_after,
+    price_before,
+    price_declined,
+    price_recorded,
+    stated,
+    weight,
+)
+from topos_core.plan.reading import Boundary, Reading, blocking, boundary, reading, shared_readers
+from topos_core.plan.request import Request
+from topos_core.plan.schedule import Schedule, schedule
+from topos_core.plan.verdicts import Ballot, Standing, verdicts
+from topos_core.tape.tape import Tape
+
+
+@dataclass(slots=True)
+class _Setting:
+    """What depends on the consumer, the fidelity, the machine, the dialect and the cost mode, but on no observation."""
+
+    profile: Machine
+    recorded: Recorded
+    elector: Elector
+    standings: list[Standing]
+
+
+@dataclass(slots=True)
+class Planner:
+    """Plans requests over one tape and pool; what-if is another request to the same planner.
+
+    Args:
+        tape: The spec.
+        pool: What one search found.
+        consumers: Who may act, by name.
+        last: Patterns from outside the catalogue that are elected last.
+        calibrated: This host's measured profile, where there is one.
+    """
+
+    tape: Tape
+    pool: Pool
+    consumers: Mapping[str, Consumer]
+    last: frozenset[str] = frozenset()
+    calibrated: Machine | None = None
+    _users: list[list[int]] = field(init=False)
+    _borders: list[Boundary] = field(init=False)
+    _alive: Sequence[bool] = field(init=False)
+    _ranks: dict[str, int] = field(init=False)
+    _before: dict[tuple[str, bool], tuple[Recorded, list[Before]]] = field(init=False, default_factory=dict)
+    _settings: dict[tuple[str, ...], _Setting] = field(init=False, default_factory=dict)
+    _recorded_runs: dict[tuple[int, ...], tuple[Schedule, Liveness]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._users = self.tape.users()
+        self._borders = [boundary(self.tape, self._users, match) for match in self.pool.matches]
+        patterns = sorted({match.pattern for match in self.pool.matches}, key=rank)
+        self._ranks = {pattern: place for place, pattern in enumerate(patterns)}
+        # Shares of movement are counted with the tape's own readers, whatever a request adds: a benefit must not change
+        # where what-if touches nothing.
+        self._alive = reading(self.tape, self._users, Request()).alive
+
+    def plan(self, request: Request) -> PlanData:
+        """Plans one request.
+
+        Raises:
+            ConfigurationError: TP504, an unknown consumer or machine, or a value, a row or a pattern that is not there.
+        """
+        self._check(request)
+        setting = self._setting(request)
+        reads = reading(self.tape, self._users, request)
+        ballots = [
+            self._ballot(number, setting.standings[number], reads, request)
+            for number, match in enumerate(self.pool.matches)
+            if reads.alive[match.root]  # a match that leads nowhere is dead code: nothing would run
+        ]
+        solved = setting.elector.solved
+        decisions = verdicts(self.tape, self.pool.matches, self._borders, ballots, reads, setting.elector, self._cycle)
+        taken = [decision for decision in decisions if decision.verdict == "taken"]
+        wanted = [*self.tape.results, *reads.rows]
+        run = schedule(self.tape, [decision.match for decision in taken], wanted)
+        scratch = {d.match.root: d.offer.temporary_bytes for d in taken if d.offer is not None}
+        recorded_schedule, recorded_liveness = self._recorded_run(wanted)
+        return PlanData(
+            tape=self.tape,
+            request=request,
+            machine=setting.profile,
+            observations=reads.observations,
+            decisions=decisions,
+            near_misses=tuple(
+                sorted(
+                    (n for n in self.pool.near_misses if reads.alive[n.root]),
+                    key=lambda n: (n.root, rank(n.pattern)),
+                )
+            ),
+            schedule=run,
+            liveness=liveness(self.tape, run, scratch),
+            recorded_schedule=recorded_schedule,
+            recorded_liveness=recorded_liveness,
+            totals={
+                "recorded": _totals(recorded_schedule, setting, {}),
+                "planned": _totals(run, setting, {d.match.root: d for d in taken}),
+            },
+            elected=setting.elector.solved - solved,
+        )
+
+    def _check(self, request: Request) -> None:
+        count = len(self.tape.ops)
+        if request.consumer not in self.consumers:
+            known = " ".join(self.consumers)
+            raise ConfigurationError(f"no consumer {request.consumer!r}; use one of {known}", code="TP504")
+        for value in request.observe:
+            if not 0 <= value < count:
+                raise ConfigurationError(f"no value %{value} to observe; the tape has {count} values", code="TP504")
+        rows = len(self.tape.observations)
+        for row in request.ignore:
+            if not 0 <= row < rows:
+                raise ConfigurationError(f"no observation {row} to ignore; the tape has {rows}", code="TP504")
+            if self.tape.observations[row].kind == "output":
+                raise ConfigurationError(
+                    f"observation {row} is a returned output and cannot be ignored; change what the program returns",
+                    code="TP504",
+                )
+
+    def _cycle(self, picks: frozenset[int]) -> Sequence[int]:
+        return find_cycle(self.tape, self._users, self.pool.matches, picks)
+
+    def _setting(self, request: Request) -> _Setting:
+        key = (request.consumer, request.fidelity, request.machine, request.cost, request.dialect)
+        setting = self._settings.get(key)
+        if setting is None:
+            profile = machine(request.machine, calibrated=self.calibrated)
+            recorded, before = self._recorded_prices(request, profile)
+            consumer = self.consumers[request.consumer]
+            standings = [
+                self._standing(match, border, consumer, request, profile, costs)
+                for match, border, costs in zip(self.pool.matches, self._borders, before, strict=True)
+            ]
+            setting = self._settings[key] = _Setting(profile, recorded, Elector(), standings)
+        return setting
+
+    def _recorded_prices(self, request: Request, profile: Machine) -> tuple[Recorded, list[Before]]:
+        key = (profile.name, request.consumer == "home")
+        if key not in self._before:
+            recorded = price_recorded(self.tape, profile, request.consumer)
+            before = [
+                price_before(self.tape, self._users, self._alive, recorded, match, border)
+                for match, border in zip(self.pool.matches, self._borders, strict=True)
+            ]
+            self._before[key] = recorded, before
+        return self._before[key]
+
+    def _standing(
+        self, match: Match, border: Boundary, consumer: Consumer, request: Request, profile: Machine, before: Before
+    ) -> Standing:
+        offer = consumer.offer(self.tape, match, request)
+        if isinstance(offer, Offer) and request.fidelity == "exact" and not offer.exact:
+            envelope = offer.envelope
+            errors = (
+                {} if envelope is None else {"relative_error": envelope.relative, "absolute_error": envelope.absolute}
+            )
+            offer = Decline("TP205", "fidelity", f"{offer.kernel} is not bit-identical to the recorded ops", errors)
+        if isinstance(offer, Decline):
+            return Standing(offer, {**price_declined(before), **stated(offer)}, 0)
+        dtype = self.tape.ops[match.root].type.dtype
+        numbers = {**price_after(match, offer, before, dtype, profile), **pressure(self.tape, match, profile)}
+        # A raise is a name and costs its target nothing to read, so only home is elected by predicted time.
+        legal_only = request.cost == "always" or request.consumer != "home"
+        return Standing(offer, numbers, weight(numbers, len(border.claims), legal_only=legal_only))
+
+    def _ballot(self, number: int, standing: Standing, reads: Reading, request: Request) -> Ballot:
+        match, border = self.pool.matches[number], self._borders[number]
+        candidate = Candidate(
+            number=number,
+            claims=border.claims,
+            weight=standing.weight,
+            root=match.root,
+            rank=self._ranks[match.pattern],
+            last=is_last(match.pattern) or match.pattern in self.last,
+        )
+        ballot = Ballot(candidate, standing)
+        # 206, 207, 209, 205 come with the offer: without a kernel nothing else is worth telling. Then 203 before 208:
+        # a switched-off match that could not run anyway is told why. Cost (202) and rivals (204) come with the election.
+        if isinstance(standing.offer, Decline):
+            return ballot
+        readers = shared_readers(border, reads)
+        if readers:
+            return replace(ballot, readers=readers)
+        if match.pattern in request.off or (match.pattern, match.root) in request.off_at:
+            return replace(ballot, off=True)
+        return replace(ballot, blocking=blocking(border, reads))
+
+    def _recorded_run(self, wanted: Sequence[int]) -> tuple[Schedule, Liveness]:
+        key = tuple(sorted(set(wanted)))
+        if key not in self._recorded_runs:
+            run = schedule(self.tape, [], key)
+            self._recorded_runs[key] = run, liveness(self.tape, run, {})
+        return self._recorded_runs[key]
+
+
+def _totals(run: Schedule, setting: _Setting, taken: Mapping[int, Decision]) -> dict[str, Number]:
+    """Adds up one run: recorded ops at their own price, matches at their offer's."""
+    flops = read = written = calls = 0
+    seconds = 0.0
+    for step in run.steps:
+        decision = taken.get(step.value)
+        if decision is not None and decision.offer is not None:
+            work, made = decision.offer.work, 1
+            seconds += decision.numbers["seconds_after"].value
+        else:
+            estimate = setting.recorded.estimates[step.value]
+            work, made = estimate.work, estimate.calls
+            seconds += estimate.seconds
+        flops += work.flops
+        read += work.bytes_read
+        written += work.bytes_written
+        calls += made
+    return {
+        "flops": Number(flops, "flop", "counted"),
+        "bytes_read": Number(read, "byte", "counted"),
+        "bytes_written": Number(written, "byte", "counted"),
+        "calls": Number(calls, "call", "counted"),
+        "seconds": Number(seconds, "second", "modelled"),
+    }

@@ -1,0 +1,194 @@
+"""What a match costs as recorded and as offered: figures by name, each with a unit and a basis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from topos_core.cost.estimate import Estimate, recorded_op
+from topos_core.cost.machine import Machine
+from topos_core.cost.memory import Placed, Placement, place
+from topos_core.cost.roofline import kernel_seconds
+from topos_core.cost.work import Work
+from topos_core.kernels.kernel import Decline, Offer
+from topos_core.matching.match import Match
+from topos_core.ops.catalog import definitions
+from topos_core.plan.decision import Basis, Number
+from topos_core.plan.reading import Boundary
+from topos_core.plan.request import ConsumerName
+from topos_core.tape.tape import Tape
+
+FEMTOSECONDS: Final = 1e15  # weights are whole femtoseconds, so that sums are exact and ties are ties
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What every op of a tape costs when it runs by itself, on one machine."""
+
+    estimates: tuple[Estimate, ...]
+    placements: tuple[Placement, ...]
+
+
+def price_recorded(tape: Tape, machine: Machine, consumer: ConsumerName) -> Recorded:
+    """Estimates every op as recorded: in NumPy for `home`, as a kernel of its own for a compiler target. Linear."""
+    rows = definitions()
+    places: list[Placed] = []
+    placements: list[Placement] = []
+    estimates: list[Estimate] = []
+    for value, op in enumerate(tape.ops):
+        placement = place(tape, value, places.__getitem__)
+        row = rows[op.name]
+        operands = [tape.ops[o].type for o in op.operands]
+        estimate = recorded_op(op, operands, row.kind, row.work(operands, op.attributes, op.type), placement, machine)
+        if consumer != "home":
+            # The target has no interpreter: its views are free and its kernels run at the roofline.
+            seconds = kernel_seconds(estimate.work, op.type.dtype, machine).seconds if estimate.calls else 0.0
+            estimate = estimate._replace(seconds=seconds)
+        places.append(placement.placed)
+        placements.append(placement)
+        estimates.append(estimate)
+    return Recorded(tuple(estimates), tuple(placements))
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What the recorded ops of a match cost; shared movement counts by its share of readers."""
+
+    work: Work
+    calls: int
+    seconds: float
+    interior_bytes: int
+    ops: int
+
+
+def price_before(
+    tape: Tape,
+    users: Sequence[Sequence[int]],
+    alive: Sequence[bool],
+    recorded: Recorded,
+    match: Match,
+    border: Boundary,
+) -> Before:
+    """Adds up the recorded ops that the match stands for.
+
+    Movement that other live readers share counts with the part of its readers that are inside: two convolutions of one
+    window matrix save it together, and each is credited with half.
+    """
+    share = _shares(tape, users, alive, match, border)
+    flops = transcendentals = read = written = calls = 0.0
+    seconds = interior = 0.0
+    for value, part in share.items():
+        estimate = recorded.estimates[value]
+        flops += part * estimate.work.flops
+        transcendentals += part * estimate.work.transcendentals
+        read += part * estimate.work.bytes_read
+        written += part * estimate.work.bytes_written
+        calls += part * estimate.calls
+        seconds += part * estimate.seconds
+        if value in match.interior:
+            interior += part * recorded.placements[value].allocated_bytes
+    work = Work(round(flops), round(transcendentals), round(read), round(written))
+    return Before(work, round(calls), seconds, round(interior), sum(1 for v in share if recorded.estimates[v].calls))
+
+
+def _shares(
+    tape: Tape, users: Sequence[Sequence[int]], alive: Sequence[bool], match: Match, border: Boundary
+) -> dict[int, float]:
+    inside = match.interior | match.produced
+    share: dict[int, float] = {}
+    for value in sorted(inside, reverse=True):
+        if value in border.claims or value in border.owned:
+            share[value] = 1.0
+            continue
+        readers = [u for u in users[value] if alive[u]]
+        within = sum(share.get(u, 0.0) for u in readers)
+        share[value] = within / len(readers) if readers else 0.0
+    return share
+
+
+def price_after(match: Match, offer: Offer, before: Before, dtype: str, machine: Machine) -> dict[str, Number]:
+    """Puts the recorded ops and the offered kernel side by side."""
+    predicted = kernel_seconds(offer.work, dtype, machine, offer.efficiency)
+    figures: dict[str, Number] = {
+        "flops_before": Number(before.work.flops, "flop", "counted"),
+        "flops_after": Number(offer.work.flops, "flop", "counted"),
+        "bytes_before": Number(before.work.bytes_moved, "byte", "counted"),
+        "bytes_after": Number(offer.work.bytes_moved, "byte", "counted"),
+        "bytes_read_before": Number(before.work.bytes_read, "byte", "counted"),
+        "bytes_read_after": Number(offer.work.bytes_read, "byte", "counted"),
+        "bytes_written_before": Number(before.work.bytes_written, "byte", "counted"),
+        "bytes_written_after": Number(offer.work.bytes_written, "byte", "counted"),
+        "calls_before": Number(before.calls, "call", "counted"),
+        "calls_after": Number(1, "call", "counted"),
+        "interior_bytes": Number(before.interior_bytes, "byte", "counted"),
+        "temporary_bytes": Number(offer.temporary_bytes, "byte", "counted"),
+        "seconds_before": Number(before.seconds, "second", "modelled"),
+        "seconds_after": Number(predicted.seconds, "second", "modelled"),
+        "benefit": Number(before.seconds - predicted.seconds, "second", "modelled"),
+    }
+    extra = offer.work.flops - before.work.flops
+    if extra > 0:
+        figures["recompute"] = Number(extra, "flop", "counted")
+    return figures
+
+
+def price_declined(before: Before) -> dict[str, Number]:
+    """Tells what the recorded ops cost where there is no kernel to compare with."""
+    return {
+        "flops_before": Number(before.work.flops, "flop", "counted"),
+        "bytes_before": Number(before.work.bytes_moved, "byte", "counted"),
+        "calls_before": Number(before.calls, "call", "counted"),
+        "interior_bytes": Number(before.interior_bytes, "byte", "counted"),
+        "seconds_before": Number(before.seconds, "second", "modelled"),
+    }
+
+
+def stated(decline: Decline) -> dict[str, Number]:
+    """Gives a consumer's own figures their unit and basis, by their names' last word; errors are measured on a probe set."""
+    units = {"seconds": "second", "bytes": "byte", "flops": "flop", "error": "share", "ratio": "share"}
+    found = {}
+    for name, value in decline.numbers.items():
+        unit = units.get(name.rpartition("_")[2], "value")
+        basis: Basis = "measured" if unit == "share" else "modelled" if unit == "second" else "counted"
+        found[name] = Number(value, unit, basis)
+    return found
+
+
+def pressure(tape: Tape, match: Match, machine: Machine) -> dict[str, Number]:
+    """Counts the temporaries of a fused loop against the registers, and on an accelerator its occupancy.
+
+    A temporary is a computed inner value with as many elements as the root; those that live at once are counted along
+    the tape. Occupancy is the root's elements against the elements that the machine works on at once.
+    """
+    size = tape.ops[match.root].type.size
+    temporaries = [v for v in match.computing if v != match.root and tape.ops[v].type.size == size]
+    last: dict[int, int] = {}
+    for value in sorted(match.interior | {match.root}):
+        for operand in tape.ops[value].operands:
+            last[operand] = value
+    events = sorted((point, step) for v in temporaries for point, step in ((v, 1), (last.get(v, v), -1)))
+    live = most = 0
+    for _, step in events:
+        live += step
+        most = max(most, live)
+    figures = {
+        "live_temporaries": Number(most, "value", "counted"),
+        "register_cap": Number(machine.vector_registers, "value", "counted"),
+    }
+    if machine.planning_only:
+        figures["occupancy"] = Number(min(1.0, size / machine.lanes), "share", "modelled")
+    return figures
+
+
+def weight(numbers: Mapping[str, Number], claims: int, *, legal_only: bool) -> int:
+    """Turns a benefit into what the election adds up.
+
+    By cost: femtoseconds saved. Where every legal match is wanted (`cost="always"`, and raises, which cost nothing):
+    most computing ops first, then fewest regions, then the benefit.
+    """
+    saved = round(numbers["benefit"].value * FEMTOSECONDS)
+    if not legal_only:
+        return saved
+    ten_seconds = 10**16
+    return claims * 10**18 - 10**17 + max(-ten_seconds, min(saved, ten_seconds))

@@ -1,0 +1,288 @@
+"""Turns standings, readers and observations into decisions: who is taken, declined (and why), blocked (and by whom)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from topos_core.kernels.kernel import Decline, Offer
+from topos_core.matching.match import Match
+from topos_core.plan.decision import Decision, Number
+from topos_core.plan.election import Candidate, Election, Elector, FindCycle, by_claim, touched
+from topos_core.plan.precedence import rank
+from topos_core.plan.reading import Boundary, Reading
+from topos_core.tape.tape import Tape
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a consumer offers for a match and what that is worth; the same for every set of observations."""
+
+    offer: Offer | Decline
+    numbers: Mapping[str, Number]
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """One live match of a request, with whatever keeps it from being elected.
+
+    Args:
+        candidate: How it stands for election.
+        standing: The consumer's answer.
+        readers: (inner value, reader) links that make its interior shared.
+        off: Whether the request switched it off.
+        blocking: Observations of unnamed inner values, with the path of each.
+    """
+
+    candidate: Candidate
+    standing: Standing
+    readers: tuple[tuple[int, int], ...] = ()
+    off: bool = False
+    blocking: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def legal(self) -> bool:
+        """Tells whether guard, kernel, fidelity, readers and switches all let it stand."""
+        return isinstance(self.standing.offer, Offer) and not self.readers and not self.off
+
+
+def verdicts(
+    tape: Tape,
+    matches: Sequence[Match],
+    borders: Sequence[Boundary],
+    ballots: Sequence[Ballot],
+    reads: Reading,
+    elector: Elector,
+    cycle: FindCycle,
+) -> tuple[Decision, ...]:
+    """Decides every ballot. Matches inside a taken one are named there and get no decision of their own."""
+    candidates = [b.candidate for b in ballots if b.legal and not b.blocking]
+    election = elector.elect(candidates, cycle)
+    council = _Council(
+        tape, matches, borders, {b.candidate.number: b for b in ballots}, reads, elector, cycle, election
+    )
+    drafts: dict[int, Decision] = {}
+    for ballot in ballots:
+        number = ballot.candidate.number
+        if number in election.picks:
+            drafts[number] = council.taken(ballot)
+        elif ballot.legal and ballot.blocking:
+            # Set aside before the election, so that an observed region never outbids one that can run.
+            drafts[number] = council.set_aside(ballot, candidates)
+        else:
+            drafts[number] = council.declined(ballot, election)
+    reported = _nested(matches, borders, drafts)
+    return tuple(sorted(reported, key=lambda d: (d.match.root, len(d.match.computing), d.match.pattern)))
+
+
+@dataclass(slots=True)
+class _Council:
+    """What every decision of one request looks at."""
+
+    tape: Tape
+    matches: Sequence[Match]
+    borders: Sequence[Boundary]
+    ballots: Mapping[int, Ballot]
+    reads: Reading
+    elector: Elector
+    cycle: FindCycle
+    election: Election
+    index: Mapping[int, Sequence[Candidate]] = field(init=False)
+    hidden: dict[int, int] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.index = by_claim(b.candidate for b in self.ballots.values() if b.legal)
+        for number in self.election.picks:
+            self.hidden.update(dict.fromkeys(self.matches[number].interior, number))
+
+    def taken(self, ballot: Ballot) -> Decision:
+        offer = ballot.standing.offer
+        assert isinstance(offer, Offer)
+        return Decision(
+            match=self.matches[ballot.candidate.number],
+            verdict="taken",
+            code=None,
+            word=None,
+            reason=_taken_reason(ballot.standing.numbers),
+            numbers=ballot.standing.numbers,
+            kernel=offer.kernel,
+            offer=offer,
+        )
+
+    def declined(self, ballot: Ballot, election: Election) -> Decision:
+        match, standing = self.matches[ballot.candidate.number], ballot.standing
+        if isinstance(standing.offer, Decline):
+            no = standing.offer
+            return Decision(match, "declined", no.code, no.word, no.reason, standing.numbers)
+        if ballot.readers:
+            return self._shared(ballot, ballot.readers)
+        if ballot.off:
+            reason = f"{match.pattern} is switched off here"
+            return Decision(match, "declined", "TP208", "switched-off", reason, standing.numbers, offer=standing.offer)
+        return self._lost(ballot, election)
+
+    def set_aside(self, ballot: Ballot, candidates: Sequence[Candidate]) -> Decision:
+        """Elects the component again as if the observations of this interior were not there."""
+        number, rows = ballot.candidate.number, set(ballot.blocking)
+
+        def stands(other: Candidate) -> bool:
+            return set(self.ballots[other.number].blocking) <= rows
+
+        component = touched(self.index, [ballot.candidate], stands)
+        lifted = self.elector.elect(component, self.cycle)
+        if number not in lifted.picks:
+            return self._lost(ballot, lifted)
+        match, offer = self.matches[number], ballot.standing.offer
+        assert isinstance(offer, Offer)
+        inside = {c.number for c in component}
+        price = self._benefit(lifted.picks) - self._benefit(self.election.picks & inside)
+        return Decision(
+            match=match,
+            verdict="blocked",
+            code="TP101",
+            word="observed",
+            reason=f"{len(rows)} observation{'s' if len(rows) > 1 else ''} of what it never makes",
+            numbers={**ballot.standing.numbers, "price": Number(price, "second", "modelled")},
+            observations=tuple(ballot.blocking),
+            paths=tuple(ballot.blocking.values()),
+            nearest_free=self._nearest_free(match, next(iter(ballot.blocking.values()))[0], lifted),
+            kernel=None,
+            offer=offer,
+        )
+
+    def _lost(self, ballot: Ballot, election: Election) -> Decision:
+        """Says why a legal match was not picked in an election."""
+        match, offer = self.matches[ballot.candidate.number], ballot.standing.offer
+        assert isinstance(offer, Offer)
+        numbers = ballot.standing.numbers
+        if ballot.candidate.weight <= 0:
+            reason = "the kernel is not predicted to be faster than the recorded ops"
+            return Decision(match, "declined", "TP202", "cost", reason, numbers, offer=offer)
+        winner = election.refused.get(ballot.candidate.number)
+        if winner == ballot.candidate.number:
+            loop = [
+                (v, u)
+                for values in match.named.values()
+                for v in values
+                for u in self.reads.users[v]
+                if u < match.root and u not in match.interior and u not in match.produced
+            ]
+            return self._shared(ballot, tuple(loop))
+        if winner is None:
+            mine = ballot.candidate.claims
+            rivals = [i for i in election.picks if not mine.isdisjoint(self.borders[i].claims)]
+            winner = max(rivals, key=lambda i: (len(mine & self.borders[i].claims), -self.matches[i].root, -i))
+        other = self.matches[winner]
+        return Decision(
+            match, "declined", "TP204", "covered-by", f"{other.pattern} was chosen on ops that both claim", numbers,
+            winner=other.id, offer=offer,
+        )  # fmt: skip
+
+    def _shared(self, ballot: Ballot, links: tuple[tuple[int, int], ...]) -> Decision:
+        match, offer = self.matches[ballot.candidate.number], ballot.standing.offer
+        value, reader = links[0]
+        return Decision(
+            match, "declined", "TP203", "shared-interior",
+            f"its inner value %{value} is also read by %{reader} ({self.tape.ops[reader].name})", ballot.standing.numbers,
+            readers=tuple(dict.fromkeys(u for _, u in links)), paths=links,
+            offer=offer if isinstance(offer, Offer) else None,
+        )  # fmt: skip
+
+    def _benefit(self, picks: frozenset[int]) -> float:
+        return sum(self.ballots[i].standing.numbers["benefit"].value for i in sorted(picks))
+
+    def _nearest_free(self, match: Match, observed: int, lifted: Election) -> int | None:
+        """Walks from the observed value, downstream before upstream, to the first one that no elected match hides.
+
+        Only the region and its border are walked; what exists before the run (inputs, parameters, constants) is no
+        answer, since reading it tells nothing about the region.
+        """
+        busy = {v for i in lifted.picks for v in self.matches[i].interior}
+        inside = match.interior | match.produced
+        seen = {observed}
+        queue = deque((observed,))
+        while queue:
+            value = queue.popleft()
+            free = value != observed and value not in busy and value not in self.hidden
+            if free and self.tape.ops[value].operands and self.reads.alive[value]:
+                return value
+            if value in inside:
+                for neighbour in (*self.reads.users[value], *self.tape.ops[value].operands):
+                    if neighbour not in seen:
+                        seen.add(neighbour)
+                        queue.append(neighbour)
+        return None
+
+
+def _taken_reason(numbers: Mapping[str, Number]) -> str:
+    calls = int(numbers["calls_before"].value)
+    return f"one kernel instead of {calls} recorded op{'' if calls == 1 else 's'}"
+
+
+def _nested(matches: Sequence[Match], borders: Sequence[Boundary], drafts: Mapping[int, Decision]) -> list[Decision]:
+    """Reports the larger before the smaller: hides what a taken or blocked match contains, and names parents.
+
+    A match inside a taken one is listed in `contains`, unless both are of one pattern. One that a blocked match would
+    have covered is listed there. A match inside a larger one of its own pattern that says the same thing says nothing new.
+    Of two on the same ops the one that the catalogue lists first is told, even where the other was taken in its place.
+    """
+    by_root: dict[int, list[int]] = {}
+    for number in drafts:
+        for claim in borders[number].claims:
+            by_root.setdefault(claim, []).append(number)
+    contains: dict[int, list[str]] = {}
+    parents: dict[int, int] = {}
+    hidden: set[int] = set()
+    blocked_ids = {d.match.id: n for n, d in drafts.items() if d.verdict == "blocked"}
+    for number, draft in drafts.items():
+        mine = borders[number].claims
+        around = [n for n in by_root[draft.match.root] if n != number and mine <= borders[n].claims]
+        around.sort(key=lambda n: (len(borders[n].claims), matches[n].root, n))
+        if draft.verdict == "taken":
+            holder = None
+        else:
+            holder = next(
+                (n for n in around if drafts[n].verdict == "taken" and not _outranks(draft.match, matches[n])), None
+            )
+            if holder is None and draft.winner in blocked_ids and blocked_ids[draft.winner] in around:
+                holder = blocked_ids[draft.winner]
+        if holder is not None:
+            hidden.add(number)
+            if matches[holder].pattern != draft.match.pattern:
+                contains.setdefault(holder, []).append(draft.match.id)
+            continue
+        if draft.verdict != "taken" and any(_says_the_same(drafts[n], draft) for n in around):
+            hidden.add(number)
+            continue
+        larger = next((n for n in around if drafts[n].verdict == "blocked"), None)
+        if larger is not None:
+            parents[number] = larger
+    return [
+        _placed(draft, contains.get(number, []), matches[parents[number]].id if number in parents else None)
+        for number, draft in drafts.items()
+        if number not in hidden
+    ]
+
+
+def _outranks(match: Match, taken: Match) -> bool:
+    return match.computing | match.produced == taken.computing | taken.produced and rank(match.pattern) < rank(
+        taken.pattern
+    )
+
+
+def _says_the_same(larger: Decision, smaller: Decision) -> bool:
+    return (
+        larger.match.pattern == smaller.match.pattern
+        and larger.match.computing != smaller.match.computing
+        and larger.code == smaller.code
+        and set(smaller.observations) <= set(larger.observations)
+    )
+
+
+def _placed(draft: Decision, contains: Sequence[str], parent: str | None) -> Decision:
+    if not contains and parent is None:
+        return draft
+    fields = {name: getattr(draft, name) for name in Decision.__slots__}
+    return Decision(**{**fields, "contains": tuple(contains), "parent": parent})
