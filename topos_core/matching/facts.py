@@ -106,3 +106,4 @@ class EpilogueFacts:
     norm: float | None
     residual: bool
     activation: str
+    residual_last: bool = False
