@@ -1,0 +1,120 @@
+"""Runs StableHLO text: the official parser and verifier, XLA on the CPU, and the official reference interpreter.
+
+Needs jaxlib (and jax for XLA); both are imported where they are used, never by core.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from topos_core.emission.frames import pack, unpack
+from topos_core.errors import ConfigurationError
+
+REMEDY: Final = "pip install 'topos-inspector[jax]'"
+
+
+class BackendFailure(Exception):
+    """A backend refused the text or could not run it; the message says why."""
+
+
+def parse(text: str) -> Any:
+    """Parses and verifies a module; gives jaxlib's `ir.Module`.
+
+    Raises:
+        BackendFailure: The parser or the verifier refuses the text.
+        ConfigurationError: jaxlib is missing (TP506).
+    """
+    try:
+        from jaxlib.mlir import ir
+        from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+        from jaxlib.mlir.dialects import stablehlo
+    except ImportError as problem:
+        raise _missing("the official StableHLO parser", "jaxlib") from problem
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    context = ir.Context()
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    stablehlo.register_dialect(context)
+    with context, ir.Location.unknown():
+        try:
+            module = ir.Module.parse(text)
+            module.operation.verify()
+        except ir.MLIRError as problem:
+            raise BackendFailure(_first_line(str(problem))) from problem
+    return module
+
+
+def run_xla(text: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Compiles with XLA for the CPU and runs once, in this process.
+
+    Raises:
+        BackendFailure: XLA refuses the text or cannot run it.
+        ConfigurationError: jax is missing (TP506).
+    """
+    module = parse(text)
+    try:
+        import jax
+        from jaxlib import _jax
+    except ImportError as problem:
+        raise _missing("XLA", "jax") from problem
+    device = jax.devices("cpu")[0]
+    try:
+        with module.context:
+            program = device.client.compile_and_load(module, _jax.DeviceList((device,)), _jax.CompileOptions())
+        with jax.enable_x64(True):
+            buffers = [jax.device_put(np.ascontiguousarray(x), device) for x in inputs]
+        outputs = program.execute_sharded(buffers).disassemble_into_single_device_arrays()
+        return [np.asarray(output[0]) for output in outputs]
+    except _jax.XlaRuntimeError as problem:
+        raise BackendFailure(_first_line(str(problem))) from problem
+
+
+def run_reference(text: str, inputs: Sequence[np.ndarray], seconds: float = 120.0) -> list[np.ndarray]:
+    """Runs the reference interpreter in a process of its own: it aborts on ops that it does not know.
+
+    Raises:
+        BackendFailure: It refuses the text, aborts, or takes longer than `seconds`.
+        ConfigurationError: jaxlib is missing (TP506).
+    """
+    parse(text)
+    home = str(Path(__file__).parents[2])  # the child runs this very topos_core, wherever it was started
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from topos_core.emission.reference_child import main; main()"
+    command = [sys.executable, "-c", code, home]
+    try:
+        done = subprocess.run(
+            command, input=pack({"text": text}, inputs), capture_output=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired as problem:
+        raise BackendFailure(f"took longer than {seconds:.0f} s") from problem
+    if done.returncode != 0:
+        raise BackendFailure(_why(done.stderr.decode("utf-8", "replace"), done.returncode))
+    return unpack(done.stdout)[1]
+
+
+BACKENDS: Final[Mapping[str, Callable[[str, Sequence[np.ndarray]], list[np.ndarray]]]] = MappingProxyType(
+    {"xla": run_xla, "reference": run_reference}
+)
+
+
+def _missing(what: str, package: str) -> ConfigurationError:
+    return ConfigurationError(f"{what} needs {package}, which is not installed; {REMEDY}", code="TP506")
+
+
+def _first_line(message: str) -> str:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    return next((line for line in lines if "error:" in line), lines[0] if lines else "no message")
+
+
+def _why(stderr: str, returncode: int) -> str:
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    told = next((line for line in lines if "LLVM ERROR" in line or "error:" in line), lines[-1] if lines else "")
+    ended = f"ended by signal {-returncode}" if returncode < 0 else f"ended with status {returncode}"
+    return f"{ended}: {told}" if told else ended
