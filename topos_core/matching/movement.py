@@ -274,7 +274,9 @@ def _table(tape: Tape, view: View) -> np.ndarray | None:
     """Gives the values of an index operand: a constant table or splat, or a count, moved in any way."""
     from topos_core.matching.view import read
 
-    op = tape.ops[view.base]
+    op = tape.ops[view.base] if view.base >= 0 else None  # a product has no base, and is no table
+    if op is None:
+        return None
     if op.name == "constant":
         base = np.asarray(op.attributes["value"])
         return read(view, base if base.ndim else np.broadcast_to(base, op.type.shape)).astype(np.int64)
@@ -327,8 +329,10 @@ def _at_boundaries(extent: int, stride: int, weights: Sequence[int]) -> list[tup
 
 def _splat(tape: Tape, view: View) -> Any:
     """Gives the one value that a view reads everywhere, or None."""
+    if view.base < 0 or view.bounds:
+        return None
     op = tape.ops[view.base]
-    if op.name != "constant" or view.bounds:
+    if op.name != "constant":
         return None
     value = op.attributes["value"]
     return None if isinstance(value, np.ndarray) and value.ndim else value

@@ -1,0 +1,97 @@
+"""Closure: what lies between a match's root and its bindings, and which part of that is claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from topos_core.errors import InternalError
+from topos_core.ops.catalog import definition
+from topos_core.tape.tape import Tape
+
+MOVES = frozenset(("movement", "source"))
+
+
+class Region(NamedTuple):
+    """The values of a match besides its bindings.
+
+    `interior` has everything between root and bindings; `computing` the part of it that carries arithmetic, plus the
+    root. Movement and constants belong to nobody.
+    """
+
+    interior: frozenset[int]
+    computing: frozenset[int]
+
+
+def live_readers(tape: Tape) -> list[list[int]]:
+    """Lists the live readers of every value: an op whose result leads to no observation reads nothing. Linear."""
+    readers: list[list[int]] = [[] for _ in tape.ops]
+    live = bytearray(len(tape.ops))
+    for value in tape.results:
+        live[value] = 1
+    for observation in tape.observations:
+        live[observation.value] = 1
+    for value in reversed(range(len(tape.ops))):
+        if live[value]:
+            for operand in tape.ops[value].operands:
+                live[operand] = 1
+                readers[operand].append(value)
+    for row in readers:
+        row.reverse()
+    return readers
+
+
+def region(tape: Tape, root: int, bindings: Collection[int]) -> Region:
+    """Collects a match's values. Costs their number.
+
+    Raises:
+        InternalError: An input or parameter is reached that is not bound: the match does not say all that it reads.
+    """
+    ops = tape.ops
+    interior: set[int] = set()
+    stack = list(ops[root].operands)
+    while stack:
+        value = stack.pop()
+        if value in interior or value in bindings:
+            continue
+        if ops[value].name in ("input", "parameter"):
+            raise InternalError(f"a match at value {root} reads value {value} without binding it")
+        interior.add(value)
+        stack.extend(ops[value].operands)
+    return Region(frozenset(interior), frozenset((root, *(v for v in interior if computes(tape, v)))))
+
+
+def computes(tape: Tape, value: int) -> bool:
+    """Says whether a value carries arithmetic; a gather by a constant table is movement."""
+    op = tape.ops[value]
+    if op.name == "gather":
+        return tape.ops[op.operands[1]].name != "constant"
+    return definition(op.name).kind not in MOVES
+
+
+def outside_readers(readers: Sequence[Sequence[int]], inside: Collection[int], produced: Collection[int]) -> list[int]:
+    """Lists live readers outside of a match of its computing values that it does not produce. Every link counts."""
+    return [
+        reader
+        for value in sorted(inside)
+        if value not in produced
+        for reader in readers[value]
+        if reader not in inside and reader not in produced
+    ]
+
+
+def common_chain(tape: Tape, within: Collection[int], base: int, root: int) -> list[int]:
+    """Follows a base towards the root for as long as one movement op is its only reader there: `[base, ...]`."""
+    readers: dict[int, set[int]] = {}
+    for value in (*within, root):
+        for operand in tape.ops[value].operands:
+            readers.setdefault(operand, set()).add(value)
+    chain = [base]
+    while True:
+        row = readers.get(chain[-1], set())
+        if len(row) != 1:
+            return chain
+        (reader,) = row
+        if reader == root or computes(tape, reader):
+            return chain
+        chain.append(reader)

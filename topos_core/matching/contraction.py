@@ -1,0 +1,393 @@
+"""Contraction and fold form: values as sums (or maxima, minima) of one view or of a product of two.
+
+matmul, `sum(a * b)`, einsum in whatever order it was recorded, and `a[0:] * w[0] + a[1:] * w[1] + ...` all become the
+same thing: two operands, the digits that the result keeps, the digits that are reduced. A form is held as one *joint*
+view whose base axes are those of both operands, one after the other, so that movement above a product is read by the
+very rules that read movement above a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+
+from topos_core.errors import InternalError
+from topos_core.matching.affine import Digit, Digits, merged, split
+from topos_core.matching.movement import moved, stacked
+from topos_core.matching.view import View, Views, identity
+from topos_core.tape.tape import Tape
+
+Operation = Literal["sum", "max", "min"]
+
+FOLDS: Final[dict[str, Operation]] = {"add": "sum", "maximum": "max", "minimum": "min"}
+REDUCTIONS: Final[dict[str, Operation]] = {"sum": "sum", "max": "max", "min": "min"}
+JOINT: Final = -1  # the base of a joint view, which is no value
+
+
+class Form(NamedTuple):
+    """`operation` over `reduced` of the product of the operands.
+
+    Args:
+        joint: One view over both operands' bases: their index forms, then their bounds, operand by operand. Its axes
+            are the value's.
+        reduced: Digits of the reduction, with coefficients in the same forms.
+        operation: None where nothing is reduced (a plain view or product).
+        bases: The operands' base values: one (a fold) or two (a contraction), the smaller value first.
+        ranks: How many index forms each operand has.
+        guards: How many bounds each operand has.
+    """
+
+    joint: View
+    reduced: Digits
+    operation: Operation | None
+    bases: tuple[int, ...]
+    ranks: tuple[int, ...]
+    guards: tuple[int, ...]
+
+    @property
+    def is_product(self) -> bool:
+        """Says whether two operands are multiplied."""
+        return len(self.bases) == 2
+
+
+class OffGrid(NamedTuple):
+    """A fold whose terms are alike but whose offsets lie on no grid: `terms` terms of `base`."""
+
+    terms: int
+    base: int
+
+
+class Forms:
+    """The forms of a tape's values, made on demand and kept.
+
+    Args:
+        readers: Live readers of every value. A fold or a reduction is read through values with one reader only, so a
+            value that others read stays one leaf and a residual stream stays linear.
+        views: Views to read operands by.
+    """
+
+    def __init__(self, tape: Tape, readers: Sequence[Sequence[int]], views: Views | Cut) -> None:
+        self.tape = tape
+        self._readers = readers
+        self._views = views
+        self._forms: dict[int, Form | OffGrid] = {}
+        self._folds: dict[int, list[int]] = {}  # homogeneous folds by their outermost value
+        self._clusters: dict[int, int] = {}  # every value inside a cluster of one commuting op, to its outermost value
+
+    def of(self, value: int) -> Form | OffGrid:
+        """Gives a value's form; a value that is neither product nor reduction is a view of itself or of its base."""
+        form = self._forms.get(value)
+        if form is None:
+            form = self._forms[value] = self._form(value)
+        return form
+
+    def fold_terms(self, value: int) -> list[int] | None:
+        """Gives the terms of the largest fold of alike terms that ends at `value`; None where it ends elsewhere."""
+        if value not in self._clusters:
+            self._read_cluster(value)
+        return self._folds.get(value)
+
+    def _form(self, value: int) -> Form | OffGrid:
+        op = self.tape.ops[value]
+        if op.name == "mul" and not any(self._is_splat(o) for o in op.operands):
+            return self._product(value, _elementwise_product)
+        if op.name == "matmul":
+            return self._product(value, _matrix_product)
+        if op.name in REDUCTIONS:
+            return self._reduction(value)
+        if op.name in FOLDS:
+            return self._fold(value)
+        return self._moved(value)
+
+    def _product(self, value: int, join: Callable[[View, View], Form | None]) -> Form:
+        """Joins the operands' views; where their digits have no common refinement, an operand becomes its own base."""
+        left, right = self.tape.ops[value].operands
+        for a in (self._views.of(left), identity(left, self.tape.ops[left].type.shape)):
+            for b in (self._views.of(right), identity(right, self.tape.ops[right].type.shape)):
+                form = join(a, b)
+                if form is not None:
+                    return form
+        raise InternalError(f"the operands of value {value} share no digits although their shapes agree")
+
+    def _reduction(self, value: int) -> Form:
+        """Reads a product under a sum, and a reduction of a reduction where nobody else reads the inner one."""
+        op = self.tape.ops[value]
+        operation = REDUCTIONS[op.name]
+        source = op.operands[0]
+        form = self.of(source)
+        usable = isinstance(form, Form) and (
+            form.operation is None or (form.operation == operation and self._only_reader(source, value))
+        )
+        if not usable or not isinstance(form, Form) or (form.is_product and operation != "sum"):
+            form = _leaf(self._views.of(source))
+        axes = op.attributes["axes"]
+        reduced = merged(digit for axis in axes for digit in form.joint.axes[axis])
+        kept = tuple(row for axis, row in enumerate(form.joint.axes) if axis not in axes)
+        return form._replace(joint=form.joint._replace(axes=kept), reduced=form.reduced + reduced, operation=operation)
+
+    def _fold(self, value: int) -> Form | OffGrid:
+        """Stacks the terms of a commuted fold; the sum of one term less than two is the term itself."""
+        leaf = _leaf(identity(value, self.tape.ops[value].type.shape))
+        terms = self.fold_terms(value)
+        if terms is None or len(terms) < 2:
+            return leaf
+        operation = FOLDS[self.tape.ops[value].name]
+        forms: list[Form] = []
+        for term in terms:
+            form = self.of(term)
+            if not isinstance(form, Form) or form.operation not in (None, operation):
+                return leaf
+            if forms and not _same_kind(forms[0], form):
+                return leaf
+            forms.append(form)
+        first = forms[0]
+        if first.is_product and operation != "sum":
+            return leaf
+        order = sorted(range(len(forms)), key=lambda k: _significance(forms[k]))
+        stack = stacked([forms[k].joint for k in order])
+        if stack is None:
+            alike = all(f.joint._replace(offsets=first.joint.offsets) == first.joint for f in forms)
+            return OffGrid(len(terms), first.bases[0]) if alike else leaf
+        joint, lead = stack
+        return first._replace(joint=joint, reduced=lead + first.reduced, operation=operation)
+
+    def _moved(self, value: int) -> Form:
+        """Replays movement above a product or reduction on the joint view; movement above anything else is a view."""
+        view = self._views.of(value)
+        op = self.tape.ops[value]
+        if view.base == value:
+            return _leaf(view)
+        inner = self.tape.ops[view.base].name
+        if inner not in ("mul", "matmul") and inner not in REDUCTIONS:
+            return _leaf(view)
+        forms = [self.of(o) for o in op.operands if self._views.of(o).base == view.base]
+        first = forms[0]
+        if not isinstance(first, Form) or (first.operation is None and not first.is_product):
+            return _leaf(view)
+        if any(not isinstance(f, Form) or not _same_kind(first, f) for f in forms):
+            return _leaf(view)
+        joint = moved(self.tape, op, self._joint_of)
+        if joint is None or joint.divisors != first.joint.divisors or len(joint.bounds) != len(first.joint.bounds):
+            return _leaf(view)  # padding a product, or dividing its digits, is no product
+        return first._replace(joint=joint)
+
+    def _joint_of(self, value: int) -> View:
+        form = self.of(value)
+        assert isinstance(form, Form)
+        return form.joint
+
+    def _read_cluster(self, value: int) -> None:
+        """Finds the largest alike folds in the tree of one commuting op around `value`. Every op is visited once."""
+        ops = self.tape.ops
+        name = ops[value].name
+        top = value
+        while (reader := self._sole_reader(top)) is not None and ops[reader].name == name:
+            top = reader
+        order: list[int] = []
+        stack = [top]
+        while stack:
+            node = stack.pop()
+            order.append(node)
+            self._clusters[node] = top
+            stack.extend(o for o in ops[node].operands if self._inside(o, node, name))
+        inner = set(order)
+        terms: dict[int, list[int]] = {}  # of alike folds that may still grow
+        kinds: dict[int, tuple[int, ...] | None] = {}
+        for node in reversed(order):
+            parts: list[list[int] | None] = []
+            signs = set()
+            for operand in ops[node].operands:
+                if operand in inner:
+                    parts.append(terms.pop(operand, None))
+                    signs.add(kinds.get(operand))
+                else:
+                    parts.append([] if self._is_neutral(operand, name) else [operand])
+                    signs.add(self._signature(operand, name))
+            first, second = parts
+            signs.discard(None)
+            if first is not None and second is not None and len(signs) <= 1:
+                longer, shorter = (first, second) if len(first) >= len(second) else (second, first)
+                longer.extend(shorter)
+                terms[node] = longer
+                kinds[node] = next(iter(signs), None)
+                continue
+            for operand, part in zip(ops[node].operands, parts, strict=True):
+                if operand in inner and part is not None:
+                    self._folds[operand] = part
+        if top in terms:
+            self._folds[top] = terms[top]
+
+    def _inside(self, operand: int, reader: int, name: str) -> bool:
+        return self.tape.ops[operand].name == name and self._only_reader(operand, reader)
+
+    def _signature(self, value: int, name: str) -> tuple[int, ...] | None:
+        """Names what a term is made of; None for the neutral element, which fits everywhere."""
+        if self._is_neutral(value, name):
+            return None
+        base = self._views.of(value).base
+        op = self.tape.ops[base]
+        while op.name in REDUCTIONS:
+            base = self._views.of(op.operands[0]).base
+            op = self.tape.ops[base]
+        if op.name in ("mul", "matmul"):
+            return tuple(sorted(self._views.of(o).base for o in op.operands))
+        return (base,)
+
+    def _is_splat(self, value: int) -> bool:
+        op = self.tape.ops[self._views.of(value).base]
+        return op.name == "constant" and not isinstance(op.attributes["value"], np.ndarray)
+
+    def _is_neutral(self, value: int, name: str) -> bool:
+        """Says whether a value is a splat that a fold may start from: 0 for a sum, -inf for a maximum."""
+        view = self._views.of(value)
+        op = self.tape.ops[view.base]
+        if op.name != "constant" or view.bounds or isinstance(op.attributes["value"], np.ndarray):
+            return False
+        return neutral(FOLDS[name], op.type.dtype) == float(op.attributes["value"])
+
+    def _sole_reader(self, value: int) -> int | None:
+        readers = self._readers[value]
+        return readers[0] if len(readers) == 1 else None
+
+    def _only_reader(self, value: int, reader: int) -> bool:
+        return list(self._readers[value]) == [reader]
+
+
+class Cut:
+    """Views that stop at chosen values: the same index maps, read over a base nearer to the root."""
+
+    def __init__(self, tape: Tape, views: Views | Cut, at: frozenset[int]) -> None:
+        self._tape = tape
+        self._views = views
+        self._at = at
+        self._own: dict[int, View] = {value: identity(value, tape.ops[value].type.shape) for value in at}
+
+    def of(self, value: int) -> View:
+        """Gives a value's view over the cut, or its own view where no cut lies on its way."""
+        view = self._own.get(value)
+        if view is None:
+            view = self._own[value] = self._view(value)
+        return view
+
+    def _view(self, value: int) -> View:
+        whole = self._views.of(value)
+        if whole.base == value or value < min(self._at):
+            return whole
+        op = self._tape.ops[value]
+        inner = [self.of(o) for o in op.operands]
+        if all(view is self._views.of(o) for view, o in zip(inner, op.operands, strict=True)):
+            return whole
+        return moved(self._tape, op, self.of) or identity(value, op.type.shape)
+
+
+def neutral(operation: Operation, dtype: str) -> float:
+    """Gives the number that a reduction may read without changing its result."""
+    from topos_core.tape.type import INTEGERS, numpy_dtype
+
+    if operation == "sum":
+        return 0.0
+    if dtype in INTEGERS:
+        limits = np.iinfo(numpy_dtype(dtype))
+        return float(limits.min if operation == "max" else limits.max)
+    return -np.inf if operation == "max" else np.inf
+
+
+def _leaf(view: View) -> Form:
+    return Form(view, (), None, (view.base,), (len(view.base_shape),), (len(view.bounds),))
+
+
+def _same_kind(a: Form, b: Form) -> bool:
+    return (a.bases, a.ranks, a.guards, a.reduced, a.operation) == (b.bases, b.ranks, b.guards, b.reduced, b.operation)
+
+
+def _significance(form: Form) -> tuple[int, ...]:
+    """Sorts the taps of a fold: by where they read the second operand, then the first."""
+    offsets = form.joint.offsets
+    first = form.ranks[0]
+    return (*offsets[first : sum(form.ranks)], *offsets[:first])
+
+
+def _elementwise_product(a: View, b: View) -> Form | None:
+    """Joins two views of one shape, digit by digit; None where their digits have no common refinement."""
+    rows = []
+    for left, right in zip(a.axes, b.axes, strict=True):
+        row = _shared(left, right)
+        if row is None:
+            return None
+        rows.append(row)
+    return _joined(a, b, rows, None)
+
+
+def _matrix_product(a: View, b: View) -> Form | None:
+    rows = []
+    for left, right in zip(a.axes[:-2], b.axes[:-2], strict=True):
+        row = _shared(left, right)
+        if row is None:
+            return None
+        rows.append(row)
+    inner = _shared(a.axes[-1], b.axes[-2])
+    if inner is None:
+        return None
+    rows.append([(digit.extent, digit.coefficients, None) for digit in a.axes[-2]])
+    rows.append([(digit.extent, None, digit.coefficients) for digit in b.axes[-1]])
+    return _joined(a, b, rows, inner)
+
+
+Pair = tuple[int, tuple[int, ...] | None, tuple[int, ...] | None]  # extent, coefficients left and right
+
+
+def _shared(left: Digits, right: Digits) -> list[Pair] | None:
+    """Splits two rows of digits of one extent until they agree, least significant first."""
+    a, b, row = list(left), list(right), list[Pair]()
+    while a and b:
+        x, y = a.pop(), b.pop()
+        if x.extent > y.extent:
+            if x.extent % y.extent:
+                return None
+            outer, x = split(x, y.extent)
+            a.append(outer)
+        elif y.extent > x.extent:
+            if y.extent % x.extent:
+                return None
+            outer, y = split(y, x.extent)
+            b.append(outer)
+        row.append((x.extent, x.coefficients, y.coefficients))
+    return None if a or b else row[::-1]
+
+
+def _joined(a: View, b: View, rows: Sequence[Sequence[Pair]], inner: Sequence[Pair] | None) -> Form:
+    """Puts two views side by side: the smaller base first, index forms before bounds. `inner` is reduced."""
+    swap = b.base < a.base
+    first, second = (b, a) if swap else (a, b)
+    m, n = len(first.base_shape), len(second.base_shape)
+    zeros = ((0,) * len(first.offsets), (0,) * len(second.offsets))
+
+    def side_by_side(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+        return x[:m] + y[:n] + x[m:] + y[n:]
+
+    def digits(row: Sequence[Pair]) -> Digits:
+        out = []
+        for extent, left, right in row:
+            one, two = (right, left) if swap else (left, right)
+            column = side_by_side(zeros[0] if one is None else one, zeros[1] if two is None else two)
+            out.append(Digit(extent, column))
+        return merged(out)
+
+    joint = View(
+        JOINT,
+        first.base_shape + second.base_shape,
+        tuple(digits(row) for row in rows),
+        side_by_side(first.offsets, second.offsets),
+        side_by_side(first.divisors, second.divisors),
+        first.bounds + second.bounds,
+    )
+    return Form(
+        joint,
+        digits(inner or ()),
+        None if inner is None else "sum",
+        (first.base, second.base),
+        (m, n),
+        (len(first.bounds), len(second.bounds)),
+    )

@@ -1,0 +1,379 @@
+"""Reading a contraction as a convolution: roles of digits, of axes, and of axes of extent 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from topos_core.matching.affine import Digit
+from topos_core.matching.contraction import Form
+from topos_core.matching.facts import ConvolutionFacts, Layout, Window
+from topos_core.matching.layout import Piece, Row, build, fits, usual
+from topos_core.matching.view import View
+from topos_core.matching.window import Axis, Difference, Operand, Reading, flipped, read_axis, read_form
+from topos_core.tape.tape import Tape
+
+STEPS = ("a product summed", "a window", "a pad of zeros", "one kernel")
+
+
+class Convolution(NamedTuple):
+    """A contraction read as a convolution.
+
+    Args:
+        image, kernel: The bound values.
+        facts: What kernels and raises need.
+        kernel_rows: Per axis of the kernel its digits' roles.
+        kernel_steps: Per axis of the kernel (coefficient, extent, piece), most significant first.
+        pointwise: Whether no window, stride, pad or group made it one, but the order of the image's axes.
+    """
+
+    image: int
+    kernel: int
+    facts: ConvolutionFacts
+    kernel_steps: tuple[tuple[tuple[int, Piece], ...], ...]
+    pointwise: bool
+
+
+def read_convolution(tape: Tape, form: Form) -> Convolution | Difference | None:
+    """Reads a form as a convolution, either operand as the image; None where nothing looks like one."""
+    reading = read_form(form)
+    answers = [_read(tape, reading, image) for image in (0, 1)]
+    found = [answer for answer in answers if isinstance(answer, Convolution)]
+    if found:
+        return min(found, key=lambda c: (c.pointwise, _is_weight(tape, c.image), not _is_weight(tape, c.kernel)))
+    differences = [answer for answer in answers if isinstance(answer, Difference)]
+    return max(differences, key=lambda d: d.held) if differences else None
+
+
+def kernel_layout(kernel: Convolution, view: View) -> Layout | None:
+    """Gives the layout of a value that rearranges the whole kernel; None where it does not, or reads it backwards."""
+    if view.bounds or any(q != 1 for q in view.divisors) or any(view.offsets):
+        return None
+    rows: list[Row] = []
+    for axis in view.axes:
+        row: list[Piece] = []
+        for digit in axis:
+            part = _pieces(kernel, digit)
+            if part is None:
+                return None
+            row.extend(part)
+        rows.append(row)
+    if not _covers(view):
+        return None
+    return _kernel(rows, kernel.facts)
+
+
+def _read(tape: Tape, reading: Reading, which: int) -> Convolution | Difference | None:
+    image, kernel = reading.operands[which], reading.operands[1 - which]
+    kept = range(reading.kept)
+    reduced = range(reading.kept, len(reading.extents))
+    shared = frozenset(d for d in kept if d in image.digits and d in kernel.digits)
+    if any(d not in image.digits or d not in kernel.digits for d in reduced):
+        return None
+    if any(d not in image.digits and d not in kernel.digits for d in kept):
+        return None
+    if not _apart(image) or not _apart(kernel):
+        return None
+    reading = flipped(reading, (d for d in reduced if any(axis.get(d, 0) < 0 for axis in image.steps)))
+    image, kernel = reading.operands[which], reading.operands[1 - which]
+    axes = [read_axis(reading, image, k, shared) for k in range(len(image.shape))]
+    genuine = any(axis is not None and axis.genuine for axis in axes)
+    if any(axis is None for axis in axes):
+        return Difference("view", "", "", "", which, 1) if genuine else None
+    known = [axis for axis in axes if axis is not None]
+    guards = [axis.guard for axis in known if axis.guard is not None]
+    if len(guards) != len(image.guards):
+        return Difference("view", "", "", "", which, 1)
+    if not genuine:
+        return _pointwise(tape, reading, which, known, shared)
+    fill = next((guard.fill for guard in guards if guard.fill != 0), None)
+    if fill is not None:
+        return Difference(
+            "pad-fill",
+            f"the image is padded with {fill:g}; a convolution reads 0 outside its image",
+            "a pad of 0", f"a pad of {fill:g}", which, 2, {"fill": float(fill)},
+        )  # fmt: skip
+    if kernel.guards:
+        return Difference("view", "", "", "", 1 - which, 3)
+    spatial = _roles(known, len(kernel.shape), shared)
+    if spatial is None:
+        return Difference("view", "", "", "", which, 3)
+    if all(_is_tiling(axis) for axis in known if axis.genuine) and "f" not in spatial:
+        return None  # cutting an axis into heads, with one product per head, is no window
+    return _facts(reading, which, known, spatial, pointwise=False)
+
+
+def _pointwise(
+    tape: Tape, reading: Reading, which: int, axes: Sequence[Axis], shared: frozenset[int]
+) -> Convolution | None:
+    """A 1x1 convolution: an unbatched kernel over an image of rank >= 3 whose channel axis precedes a spatial one."""
+    image, kernel = reading.operands[which], reading.operands[1 - which]
+    rank = len(image.shape)
+    if rank < 3 or kernel.guards or any(axis.kind == "window" for axis in axes):
+        return None
+    channel = [k for k, axis in enumerate(axes) if axis.kind == "channel"]
+    if not channel:
+        if len(kernel.shape) != rank or axes[1].kind != "unit":
+            return None  # one channel is told from none by the recorded ranks alone
+        channel = [1]
+    if any(d in shared for axis in axes for d in axis.kept) and not _is_grouped(reading, which, axes, shared):
+        return None
+    first, last = channel[0], channel[-1]
+    if last == rank - 1 or channel != list(range(first, last + 1)):
+        return None
+    roles = ["b"] * first + ["f"] * len(channel) + [str(k) for k in range(rank - 1 - last)]
+    if any(axis.kind == "plain" and axis.kept and role == "f" for axis, role in zip(axes, roles, strict=True)):
+        return None
+    return _facts(reading, which, axes, roles, pointwise=True)
+
+
+def _is_grouped(reading: Reading, which: int, axes: Sequence[Axis], shared: frozenset[int]) -> bool:
+    """Says whether groups split a channel axis of the image and an output axis of the kernel: else they are a batch."""
+    if not any(axis.kept and axis.reduced for axis in axes if axis.kind == "channel"):
+        return False
+    return all(
+        not (steps.keys() & shared) or any(d < reading.kept and d not in shared for d in steps)
+        for steps in reading.operands[1 - which].steps
+    )
+
+
+def _roles(axes: Sequence[Axis], kernel_rank: int, shared: frozenset[int]) -> list[str] | None:
+    """Names the role of every image axis: a usual order where one fits, else by kind; None where no layout can say it."""
+    rank = len(axes)
+    options = [(order, rank - 2) for order in usual(rank - 2, "bfS", "bSf")] if rank >= 2 else []
+    options += [(order, rank - 1) for order in usual(rank - 1, "fS", "Sf")]
+    options.sort(key=lambda option: option[1] != kernel_rank - 2)  # stable: the kernel's own rank decides first
+    for order, _ in options:
+        pairs = list(zip(axes, order, strict=True))
+        if not all(_may_play(axis, role) for axis, role in pairs):
+            continue
+        whole = any(axis.kind == "channel" and role != "f" for axis, role in pairs)
+        if whole and any(axis.kind == "channel" and role == "f" and not axis.reduced for axis, role in pairs):
+            continue  # the reduced axis beside lone groups is their channel, not a spatial axis
+        return list(order)
+    roles: list[str] = []
+    plain_ended = False
+    spatial = 0
+    channels = [k for k, axis in enumerate(axes) if axis.kind == "channel"]
+    if channels and channels != [k for k in range(channels[0], channels[-1] + 1) if axes[k].kind != "unit"]:
+        return None
+    for k, axis in enumerate(axes):
+        if axis.kind == "channel":
+            roles.append("f")
+        elif axis.kind == "unit":
+            roles.append("")
+        elif axis.kind == "plain" and not plain_ended:
+            roles.append("b")
+            nxt = next((a for a in axes[k + 1 :] if a.kind != "unit"), None)
+            plain_ended = nxt is None or nxt.kind != "plain"
+        elif axis.kind == "plain" or axis.genuine:
+            roles.append(str(spatial))
+            spatial += 1
+        else:
+            return None
+    return roles
+
+
+def _may_play(axis: Axis, role: str) -> bool:
+    if axis.kind == "unit":
+        return True
+    if role == "b":
+        return axis.kind == "plain"
+    if role == "f":
+        return axis.kind == "channel"
+    return axis.kind in ("window", "plain") or (not axis.kept and axis.kind == "channel")
+
+
+def _is_tiling(axis: Axis) -> bool:
+    w = axis.window
+    return w.stride == w.size and w.dilation == w.base_dilation == 1 and w.low == w.high == 0
+
+
+def _facts(
+    reading: Reading, which: int, axes: Sequence[Axis], roles: Sequence[str], *, pointwise: bool
+) -> Convolution | Difference | None:
+    """Puts roles on digits and builds the three layouts."""
+    image, kernel = reading.operands[which], reading.operands[1 - which]
+    extents = reading.extents
+    names: dict[int, Piece] = {}
+    places: dict[str, int] = {}
+
+    def name(digit: int, role: str) -> None:
+        names[digit] = Piece(extents[digit], role, places.setdefault(role, 0))
+        places[role] += 1
+
+    taps: dict[str, tuple[int, ...]] = {}
+    windows: dict[str, Window] = {}
+    for axis, role in zip(axes, roles, strict=True):
+        if role == "b":
+            for digit in axis.kept:
+                name(digit, "b")
+        elif role == "f":
+            if axis.kept and "i" in places:
+                return Difference("view", "", "", "", which, 3)  # a group inside a channel
+            for digit in axis.kept:
+                name(digit, "g")
+            for digit in axis.reduced:
+                name(digit, "i")
+        elif role:
+            for digit in axis.kept:
+                name(digit, role)
+            taps[role] = axis.reduced
+            full = axis.kind == "channel"
+            windows[role] = Window(size=_size(extents, axis.reduced)) if full else axis.window
+    kernel_rows = _kernel_rows(reading, kernel, names, taps, windows)
+    if kernel_rows is None:
+        return Difference("view", "", "", "", 1 - which, 3)
+    if any(d not in names for row in reading.axes for d in row):
+        return None
+    spatial = tuple(windows[str(k)] for k in range(len(windows)))
+    groups = _count(names, "g")
+    inputs, outputs, batch = _count(names, "i"), _count(names, "f") * groups, _count(names, "b")
+    image_rows: list[Row] = []
+    for k, (axis, role) in enumerate(zip(axes, roles, strict=True)):
+        image_rows.append([Piece(image.shape[k], role, k)] if role and axis.kind != "unit" else [])
+    letters = [str(k) for k in range(len(spatial))]
+    image_layout = build(
+        image_rows, ["b", "f", *letters], [roles, *usual(len(spatial), "bfS", "bSf", "fS", "Sf", "S")], ("b", "")
+    )
+    if any(image_layout.roles.count(role) != 1 for role in image_layout.roles):
+        return Difference("view", "", "", "", which, 3)
+    result_rows: list[Row] = [[names[d] for d in row] for row in reading.axes]
+    result = build(
+        result_rows,
+        ["b", *(["f"] if outputs > groups or groups == 1 else []), *letters],
+        usual(len(spatial), "bfS", "bSf", "fS", "Sf", "bS", "S"),
+        ("b", "f"),
+    )
+    facts = ConvolutionFacts(image_layout, image_layout, result, spatial, groups, batch, inputs, outputs)
+    facts = replace(facts, kernel=_kernel([[p for _, p in row] for row in kernel_rows], facts))
+    return Convolution(image.value, kernel.value, facts, kernel_rows, pointwise)
+
+
+def _kernel_rows(
+    reading: Reading,
+    kernel: Operand,
+    names: dict[int, Piece],
+    taps: dict[str, tuple[int, ...]],
+    windows: dict[str, Window],
+) -> tuple[tuple[tuple[int, Piece], ...], ...] | None:
+    """Reads the kernel's axes, which its digits must enumerate; taps may run backwards. Names output channels."""
+    backwards: dict[str, set[bool]] = {}
+    role_of = {digit: (role, place) for role, digits in taps.items() for place, digit in enumerate(digits)}
+    rows = []
+    outputs = 0
+    for steps, offset, divisor, size in zip(kernel.steps, kernel.offsets, kernel.divisors, kernel.shape, strict=True):
+        row: list[tuple[int, Piece]] = []
+        expected = 1
+        for digit in sorted(steps, key=lambda d: abs(steps[d])):
+            coefficient, extent = steps[digit], reading.extents[digit]
+            if digit in role_of:
+                role, place = role_of[digit]
+                backwards.setdefault(role, set()).add(coefficient < 0)
+                if coefficient < 0:
+                    offset, coefficient = offset + coefficient * (extent - 1), -coefficient
+                piece = Piece(extent, role, place)
+            else:
+                known = names.get(digit)
+                piece = known if known is not None else Piece(extent, "o", -1)
+                if piece.role not in ("g", "i", "o"):
+                    return None
+            if coefficient != expected:
+                return None
+            expected *= extent
+            row.append((coefficient, piece))
+        if expected != size or offset != 0 or divisor != 1:
+            return None
+        row.reverse()
+        for at, (coefficient, piece) in enumerate(row):
+            if piece.role == "o":
+                digit = next(d for d in steps if abs(steps[d]) == coefficient)
+                row[at] = (coefficient, Piece(piece.extent, "o", outputs))
+                names[digit] = Piece(piece.extent, "f", outputs)
+                outputs += 1
+        rows.append(tuple(row))
+    for role, signs in backwards.items():
+        if len(signs) > 1:
+            return None
+        windows[role] = replace(windows[role], reversed=signs == {True})
+    return tuple(rows)
+
+
+def _kernel(rows: Sequence[Row], facts: ConvolutionFacts) -> Layout:
+    spatial = len(facts.windows)
+    depthwise = facts.groups > 1 and facts.out_channels == facts.groups
+    wanted = ["i", *([] if depthwise else ["o"]), *(str(k) for k in range(spatial))]
+    orders = usual(spatial, "oiS", "Sio", "oSi", "ioS", "oS")
+    if not any(fits(rows, order) for order in orders):
+        orders = []
+    return build(rows, wanted, orders, ("i", "o"))
+
+
+def _pieces(kernel: Convolution, digit: Digit) -> list[Piece] | None:
+    """Translates a digit of a rearranged kernel into roles, splitting where it spans several."""
+    along = [(k, c) for k, c in enumerate(digit.coefficients) if c]
+    if len(along) != 1 or along[0][1] < 0:
+        return None
+    axis, step = along[0]
+    top = step * digit.extent
+    out: list[Piece] = []
+    for coefficient, piece in kernel.kernel_steps[axis]:
+        low, high = max(step, coefficient), min(top, coefficient * piece.extent)
+        if low >= high:
+            continue
+        if high % low or (low != coefficient and low % coefficient) or high != coefficient * piece.extent:
+            return None  # a role is split: its parts would need places of their own
+        if low != coefficient:
+            return None
+        out.append(piece)
+    covered = 1
+    for piece in out:
+        covered *= piece.extent
+    return out if covered == digit.extent else None
+
+
+def _covers(view: View) -> bool:
+    """Says whether a view reads every element of its base once: no digit stands still, none repeats another."""
+    seen: list[tuple[int, int, int]] = []
+    for digit in view.digits:
+        along = [(k, c) for k, c in enumerate(digit.coefficients) if c]
+        if len(along) != 1:
+            return False
+        seen.append((along[0][0], along[0][1], digit.extent))
+    seen.sort()
+    expected: dict[int, int] = {}
+    for axis, step, extent in seen:
+        if expected.get(axis, 1) != step:
+            return False
+        expected[axis] = step * extent
+    return all(expected.get(k, 1) == extent for k, extent in enumerate(view.base_shape))
+
+
+def _apart(operand: Operand) -> bool:
+    """Says whether no digit moves along two axes, as a diagonal's does."""
+    seen: set[int] = set()
+    for steps in operand.steps:
+        if seen & steps.keys():
+            return False
+        seen |= steps.keys()
+    return True
+
+
+def _size(extents: Sequence[int], digits: Sequence[int]) -> int:
+    out = 1
+    for digit in digits:
+        out *= extents[digit]
+    return out
+
+
+def _count(names: dict[int, Piece], role: str) -> int:
+    out = 1
+    for piece in names.values():
+        if piece.role == role:
+            out *= piece.extent
+    return out
+
+
+def _is_weight(tape: Tape, value: int) -> bool:
+    return tape.ops[value].name in ("parameter", "constant")

@@ -1,0 +1,116 @@
+"""Layouts out of digits: which axis of a value plays which role, and where axes of extent 1 get their roles back.
+
+Digits are identities and an axis of extent 1 has none, so its role is given back by rule: by the usual orders of axes
+where the recorded rank fits one of them, else by filling in, first role first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from topos_core.matching.facts import Layout
+
+
+class Piece(NamedTuple):
+    """One digit of an axis: its extent, its role, and its place among the digits of that role (0 is the greatest)."""
+
+    extent: int
+    role: str
+    place: int
+
+
+Row = Sequence[Piece]  # one axis, most significant first; empty where its extent is 1
+
+
+def build(rows: Sequence[Row], wanted: Sequence[str], orders: Sequence[Sequence[str]], ends: tuple[str, str]) -> Layout:
+    """Builds the layout of a value.
+
+    Args:
+        rows: Its axes.
+        wanted: Every role that should appear, units included.
+        orders: Usual orders of roles, best first; the first that fits the recorded axes names its units.
+        ends: Roles that are inserted first and last where no axis is left for them.
+    """
+    missing = [role for role in wanted if not any(piece.role == role for row in rows for piece in row)]
+    units = _unit_roles(rows, missing, orders)
+    axes: list[Piece] = []
+    for k, row in enumerate(rows):
+        if row:
+            axes.extend(row)
+        elif k in units:
+            missing.remove(units[k])
+            axes.append(Piece(1, units[k], 0))
+    for role in missing:
+        axes.insert(_place(axes, role, ends), Piece(1, role, 0))
+    return _finished(axes)
+
+
+def fits(rows: Sequence[Row], order: Sequence[str]) -> bool:
+    """Says whether every recorded axis that has digits plays the role that an order gives it."""
+    return len(rows) == len(order) and all(
+        _same(piece.role, role) for row, role in zip(rows, order, strict=True) for piece in row
+    )
+
+
+def usual(spatial: int, *patterns: str) -> list[tuple[str, ...]]:
+    """Spells out orders of axes: `bfS` with two spatial axes is `b f 0 1`."""
+    axes = tuple(str(k) for k in range(spatial))
+    return [tuple(role for letter in p for role in (axes if letter == "S" else (letter,))) for p in patterns]
+
+
+def _unit_roles(rows: Sequence[Row], missing: Sequence[str], orders: Sequence[Sequence[str]]) -> dict[int, str]:
+    for order in orders:
+        if fits(rows, order):
+            left = list(missing)
+            named: dict[int, str] = {}
+            for k, role in enumerate(order):
+                if not rows[k] and role in left:
+                    left.remove(role)
+                    named[k] = role
+            return named
+    return dict(zip((k for k, row in enumerate(rows) if not row), missing, strict=False))
+
+
+def _same(role: str, wanted: str) -> bool:
+    """Groups are the major part of `o` and of `f`."""
+    return role == wanted or (role == "g" and wanted in "of")
+
+
+def _place(axes: Sequence[Piece], role: str, ends: tuple[str, str]) -> int:
+    roles = [piece.role for piece in axes]
+    if role == ends[0]:
+        return 0
+    if role == ends[1]:
+        return len(axes)
+    if not role.isdigit():
+        return 1 if roles and roles[0] == ends[0] else 0
+    after = [k for k, other in enumerate(roles) if other.isdigit() and int(other) > int(role)]
+    before = [k for k, other in enumerate(roles) if other.isdigit() and int(other) < int(role)]
+    if after:
+        return after[0]
+    if before:
+        return before[-1] + 1
+    return len(axes) - 1 if roles and roles[-1] == ends[1] else len(axes)
+
+
+def _finished(axes: Sequence[Piece]) -> Layout:
+    """Joins neighbours that continue one number and counts the ranks anew."""
+    order: dict[str, list[int]] = {}
+    for piece in axes:
+        order.setdefault(piece.role, []).append(piece.place)
+    out: list[Piece] = []
+    for piece in axes:
+        rank = sorted(order[piece.role]).index(piece.place)
+        if out and out[-1].role == piece.role and out[-1].place + 1 == rank:
+            out[-1] = Piece(out[-1].extent * piece.extent, piece.role, rank)
+        else:
+            out.append(Piece(piece.extent, piece.role, rank))
+    ranks: dict[str, list[int]] = {}
+    for piece in out:
+        ranks.setdefault(piece.role, []).append(piece.place)
+    return Layout(
+        tuple(piece.extent for piece in out),
+        tuple(piece.role for piece in out),
+        tuple(sorted(ranks[piece.role]).index(piece.place) for piece in out),
+    )

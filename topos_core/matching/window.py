@@ -1,0 +1,266 @@
+"""Windows: the axes of an operand read as `position * stride + tap * dilation - low`.
+
+Everything here asks of one operand of a form which digits move along which axis of its base, and by how much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from topos_core.matching.affine import Digit
+from topos_core.matching.contraction import Form
+from topos_core.matching.facts import Window
+from topos_core.matching.view import Bound, View, pruned
+
+
+class Difference(NamedTuple):
+    """Why a form is not what a pattern needs.
+
+    Args:
+        code: A stable word.
+        sentence, expected, found: For people.
+        operand: The operand that is at fault, or -1.
+        held: How many steps of the reading held.
+        numbers: What decided.
+    """
+
+    code: str
+    sentence: str
+    expected: str
+    found: str
+    operand: int = -1
+    held: int = 0
+    numbers: Mapping[str, float] = {}
+
+
+class Guard(NamedTuple):
+    """A bound of an operand: coefficients by digit, offset, divisor, and the bound itself."""
+
+    steps: Mapping[int, int]
+    offset: int
+    divisor: int
+    bound: Bound
+
+
+class Operand(NamedTuple):
+    """One operand of a form. Digits are numbered: those that the result keeps first, then the reduced ones.
+
+    `steps[k]` maps each digit that moves along base axis k to its coefficient.
+    """
+
+    value: int
+    shape: tuple[int, ...]
+    steps: tuple[Mapping[int, int], ...]
+    offsets: tuple[int, ...]
+    divisors: tuple[int, ...]
+    guards: tuple[Guard, ...]
+
+    @property
+    def digits(self) -> frozenset[int]:
+        """Collects the digits that move along any axis."""
+        return frozenset(digit for axis in self.steps for digit in axis)
+
+
+class Reading(NamedTuple):
+    """A form with its digits numbered.
+
+    Args:
+        extents: Per digit.
+        kept: How many digits the result keeps; they come first.
+        axes: Per axis of the result its digits, most significant first.
+        operands: One or two.
+    """
+
+    extents: tuple[int, ...]
+    kept: int
+    axes: tuple[tuple[int, ...], ...]
+    operands: tuple[Operand, ...]
+
+
+AxisKind = Literal["unit", "plain", "channel", "window"]
+
+
+class Axis(NamedTuple):
+    """One base axis of an image.
+
+    Args:
+        kind: `unit`: extent 1, nothing moves. `plain`: kept digits enumerate it. `channel`: reduced and group digits
+            enumerate it. `window`: anything else that is a window.
+        kept, reduced: Digits, most significant first.
+        window: How it is read; the default for plain and channel axes.
+        genuine: Whether it makes a window of its own accord: positions and taps together, a stride, a pad, zeros
+            between elements. A crop alone does not.
+        guard: The pad around it, or None.
+    """
+
+    kind: AxisKind
+    kept: tuple[int, ...]
+    reduced: tuple[int, ...]
+    window: Window
+    genuine: bool
+    guard: Bound | None
+
+
+def read_form(form: Form) -> Reading:
+    """Numbers the digits of a form and splits it into its operands."""
+    kept = form.joint.digits
+    digits = kept + form.reduced
+    axes: list[tuple[int, ...]] = []
+    at = 0
+    for row in form.joint.axes:
+        axes.append(tuple(range(at, at + len(row))))
+        at += len(row)
+    operands = []
+    first, guard = 0, sum(form.ranks)
+    for base, rank, guards in zip(form.bases, form.ranks, form.guards, strict=True):
+        forms = [*range(first, first + rank), *range(guard, guard + guards)]
+        operands.append(_operand(form.joint, base, rank, forms, guard - sum(form.ranks), digits))
+        first, guard = first + rank, guard + guards
+    return Reading(tuple(digit.extent for digit in digits), len(kept), tuple(axes), tuple(operands))
+
+
+def read_axis(reading: Reading, operand: Operand, k: int, shared: frozenset[int]) -> Axis | None:
+    """Reads one axis of an image; None where it is no window. `shared` are kept digits that the other operand has too."""
+    size, steps, offset, divisor = operand.shape[k], operand.steps[k], operand.offsets[k], operand.divisors[k]
+    guard = next((g for g in operand.guards if dict(g.steps) == dict(steps)), None)
+    if not steps:
+        return Axis("unit", (), (), Window(), False, None) if size == 1 and guard is None else _fixed(size, offset)
+    kept = _chain(reading, {d: c for d, c in steps.items() if d < reading.kept})
+    reduced = _chain(reading, {d: c for d, c in steps.items() if d >= reading.kept})
+    if guard is None and divisor == 1 and offset == 0 and _enumerates(reading, steps, size):
+        if kept is None or reduced is None:
+            return None
+        if not reduced.digits and not set(kept.digits) & shared:
+            return Axis("plain", kept.digits, (), Window(), False, None)
+        if set(kept.digits) <= shared:
+            leads = not kept.digits or not reduced.digits or kept.step > reduced.step
+            return Axis("channel", kept.digits, reduced.digits, Window(), False, None) if leads else None
+    if kept is None or reduced is None or set(kept.digits) & shared:
+        return None
+    length = (size - 1) * divisor + 1
+    if guard is not None and (
+        guard.divisor != 1
+        or guard.offset != offset
+        or guard.bound.limit != length
+        or (guard.bound.modulus != divisor and size > 1)
+    ):
+        return None  # the pad is not around the whole base axis
+    if guard is None and divisor > 1:
+        return None
+    positions, taps = kept.count, reduced.count
+    stride = kept.step if kept.digits else 1
+    dilation = reduced.step if reduced.digits else 1
+    if stride < 1 or dilation < 1:
+        return None
+    high = (positions - 1) * stride + (taps - 1) * dilation + 1 + offset - length
+    window = Window(taps, stride, dilation, -offset, high, divisor)
+    strided = stride > 1 and k > 0  # every other row of a batch is no window
+    genuine = bool(kept.digits and reduced.digits) or strided or guard is not None
+    return Axis("window", kept.digits, reduced.digits, window, genuine, guard.bound if guard else None)
+
+
+def is_promising(reading: Reading) -> bool:
+    """Says whether some axis of some operand holds positions and taps, a stride or a pad: worth a second look."""
+    for operand in reading.operands:
+        others = [o.digits for o in reading.operands if o is not operand]
+        if operand.guards:
+            return True
+        for steps in operand.steps:
+            own = [d for d in steps if d < reading.kept and not any(d in other for other in others)]
+            if own and (len(own) < len(steps) or min(abs(steps[d]) for d in own) > 1):
+                return True
+    return False
+
+
+def flipped(reading: Reading, digits: Iterable[int]) -> Reading:
+    """Counts the given digits from their other end."""
+    turn = set(digits)
+    if not turn:
+        return reading
+    return reading._replace(operands=tuple(_flipped(reading, operand, turn) for operand in reading.operands))
+
+
+class Chain(NamedTuple):
+    """Digits that count one number: most significant first, how many values it has, and what its last digit adds."""
+
+    digits: tuple[int, ...]
+    count: int
+    step: int
+
+
+def _chain(reading: Reading, steps: Mapping[int, int]) -> Chain | None:
+    ordered = sorted(steps, key=lambda d: -abs(steps[d]))
+    count = 1
+    for outer, inner in zip(ordered, ordered[1:], strict=False):
+        if steps[outer] != steps[inner] * reading.extents[inner]:
+            return None
+    for digit in ordered:
+        count *= reading.extents[digit]
+    return Chain(tuple(ordered), count, steps[ordered[-1]] if ordered else 0)
+
+
+def _enumerates(reading: Reading, steps: Mapping[int, int], size: int) -> bool:
+    """Says whether the digits run through `size` positions, each once, in order."""
+    expected = 1
+    for digit in sorted(steps, key=lambda d: steps[d]):
+        if steps[digit] != expected:
+            return False
+        expected *= reading.extents[digit]
+    return expected == size
+
+
+def _fixed(size: int, offset: int) -> Axis:
+    """An axis at one fixed position: a crop to one element."""
+    return Axis("window", (), (), Window(low=-offset, high=1 + offset - size), False, None)
+
+
+def _operand(joint: View, base: int, rank: int, forms: Sequence[int], bound: int, digits: Sequence[Digit]) -> Operand:
+    view = View(
+        base,
+        joint.base_shape[forms[0] : forms[0] + rank] if rank else (),
+        tuple((Digit(d.extent, tuple(d.coefficients[f] for f in forms)),) for d in digits),
+        tuple(joint.offsets[f] for f in forms),
+        tuple(joint.divisors[f] for f in forms),
+        joint.bounds[bound : bound + len(forms) - rank],
+    )
+    view = pruned(view)
+    columns = [axis[0].coefficients for axis in view.axes]
+    steps = [{d: column[f] for d, column in enumerate(columns) if column[f]} for f in range(len(view.offsets))]
+    guards = [
+        Guard(steps[rank + k], view.offsets[rank + k], view.divisors[rank + k], bound)
+        for k, bound in enumerate(view.bounds)
+    ]
+    return _adopted(
+        Operand(base, view.base_shape, tuple(steps[:rank]), view.offsets[:rank], view.divisors[:rank], tuple(guards))
+    )
+
+
+def _adopted(operand: Operand) -> Operand:
+    """Gives a pad over a base axis of extent 1, which leaves a bound and no index, to a free axis of extent 1.
+
+    Sound: wherever the bound holds, the adopted index is 0, the only one that the axis has.
+    """
+    free = [k for k, e in enumerate(operand.shape) if e == 1 and not operand.steps[k] and not operand.offsets[k]]
+    steps, offsets = list(operand.steps), list(operand.offsets)
+    for guard in reversed(operand.guards):
+        if guard.bound.limit == 1 and guard.divisor == 1 and free and dict(guard.steps) not in map(dict, steps):
+            k = free.pop()
+            steps[k], offsets[k] = guard.steps, guard.offset
+    return operand._replace(steps=tuple(steps), offsets=tuple(offsets))
+
+
+def _flipped(reading: Reading, operand: Operand, turn: set[int]) -> Operand:
+    def turned(steps: Mapping[int, int], offset: int) -> tuple[dict[int, int], int]:
+        for digit in turn & steps.keys():
+            offset += steps[digit] * (reading.extents[digit] - 1)
+        return {d: -c if d in turn else c for d, c in steps.items()}, offset
+
+    axes = [turned(steps, offset) for steps, offset in zip(operand.steps, operand.offsets, strict=True)]
+    guards = []
+    for guard in operand.guards:
+        steps, offset = turned(guard.steps, guard.offset)
+        guards.append(guard._replace(steps=steps, offset=offset))
+    return operand._replace(
+        steps=tuple(a[0] for a in axes), offsets=tuple(a[1] for a in axes), guards=tuple(guards)
+    )
