@@ -106,7 +106,7 @@ def _read(tape: Tape, reading: Reading, which: int) -> Convolution | Difference 
 
 def _pointwise(
     tape: Tape, reading: Reading, which: int, axes: Sequence[Axis], shared: frozenset[int]
-) -> Convolution | None:
+) -> Convolution | Difference | None:
     """A 1x1 convolution: an unbatched kernel over an image of rank >= 3 whose channel axis precedes a spatial one."""
     image, kernel = reading.operands[which], reading.operands[1 - which]
     rank = len(image.shape)

@@ -6,6 +6,7 @@ Everything here asks of one operand of a form which digits move along which axis
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from topos_core.matching.affine import Digit
@@ -148,7 +149,7 @@ def read_axis(reading: Reading, operand: Operand, k: int, shared: frozenset[int]
         return None  # the pad is not around the whole base axis
     if guard is None and divisor > 1:
         return None
-    positions, taps = kept.count, reduced.count
+    positions, taps = kept.size, reduced.size
     stride = kept.step if kept.digits else 1
     dilation = reduced.step if reduced.digits else 1
     if stride < 1 or dilation < 1:
@@ -185,14 +186,14 @@ class Chain(NamedTuple):
     """Digits that count one number: most significant first, how many values it has, and what its last digit adds."""
 
     digits: tuple[int, ...]
-    count: int
+    size: int
     step: int
 
 
 def _chain(reading: Reading, steps: Mapping[int, int]) -> Chain | None:
     ordered = sorted(steps, key=lambda d: -abs(steps[d]))
     count = 1
-    for outer, inner in zip(ordered, ordered[1:], strict=False):
+    for outer, inner in pairwise(ordered):
         if steps[outer] != steps[inner] * reading.extents[inner]:
             return None
     for digit in ordered:
@@ -261,6 +262,4 @@ def _flipped(reading: Reading, operand: Operand, turn: set[int]) -> Operand:
     for guard in operand.guards:
         steps, offset = turned(guard.steps, guard.offset)
         guards.append(guard._replace(steps=steps, offset=offset))
-    return operand._replace(
-        steps=tuple(a[0] for a in axes), offsets=tuple(a[1] for a in axes), guards=tuple(guards)
-    )
+    return operand._replace(steps=tuple(a[0] for a in axes), offsets=tuple(a[1] for a in axes), guards=tuple(guards))

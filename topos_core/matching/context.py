@@ -1,0 +1,66 @@
+"""What a search pass knows: one tape and everything that patterns ask of it, made once and shared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from topos_core.matching.closure import Region, live_readers, region
+from topos_core.matching.contraction import Form, Forms, OffGrid
+from topos_core.matching.match import Match, NearMiss
+from topos_core.matching.pattern import Pattern
+from topos_core.matching.view import View, Views
+from topos_core.tape.op import Op
+from topos_core.tape.tape import Tape
+
+T = TypeVar("T")
+
+
+class Context:
+    """A tape with its live readers, views and forms, and what patterns have answered so far.
+
+    Nothing here is as long as the tape per candidate; everything is made once or on demand.
+    """
+
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+        self.readers = live_readers(tape)
+        self.views = Views(tape)
+        self.forms = Forms(tape, self.readers, self.views)
+        self._live = {o.value for o in tape.observations} | set(tape.results)
+        self._answers: dict[tuple[str, int], Match | NearMiss | None] = {}
+        self._shared: dict[Callable[[Context], Any], Any] = {}
+
+    def op(self, value: int) -> Op:
+        """Gives the op that makes a value."""
+        return self.tape.ops[value]
+
+    def is_live(self, value: int) -> bool:
+        """Says whether a value leads to any observation; dead ops are nobody's reader and get no matches."""
+        return bool(self.readers[value]) or value in self._live
+
+    def view(self, value: int) -> View:
+        """Gives a value's view."""
+        return self.views.of(value)
+
+    def form(self, value: int) -> Form | OffGrid:
+        """Gives a value's contraction or fold form."""
+        return self.forms.of(value)
+
+    def region(self, root: int, bindings: dict[str, int]) -> Region:
+        """Collects what lies between a root and its bindings."""
+        return region(self.tape, root, frozenset(bindings.values()))
+
+    def answer(self, pattern: Pattern, value: int) -> Match | NearMiss | None:
+        """Tries a pattern at a value, once."""
+        key = (pattern.identifier, value)
+        if key not in self._answers:
+            applies = self.tape.ops[value].name in pattern.roots and self.is_live(value)
+            self._answers[key] = pattern.find(self, value) if applies else None
+        return self._answers[key]
+
+    def once(self, build: Callable[[Context], T]) -> T:
+        """Gives what `build` makes of this context, made once: tables that the patterns of a family share."""
+        if build not in self._shared:
+            self._shared[build] = build(self)
+        return cast(T, self._shared[build])
