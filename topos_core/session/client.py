@@ -59,6 +59,10 @@ class Cancelled(Exception):
     """Somebody cancelled the request, or closed the agent, while it ran."""
 
 
+class _Lost(Exception):
+    """The warm process is gone, and with it everything that it watched."""
+
+
 class Agent:
     """A warm process that runs the user's code for one project root and one interpreter.
 
@@ -81,7 +85,7 @@ class Agent:
             self._start()
 
     def hello(self) -> dict[str, Any]:
-        """Waits for the warm process and gives its `version python executable numpy network network_reason process`.
+        """Waits for the warm process and gives its `version python executable packages network network_reason process`.
 
         Raises:
             ConfigurationError: The interpreter cannot be started.
@@ -148,9 +152,15 @@ class Agent:
             TraceError: TP409, the interpreter is too old or lacks NumPy.
         """
         seconds = self.limits.seconds if timeout is None else timeout
-        if message["do"] == "trace":
-            return self._trace(message, seconds, progress)
-        return self._ask_owner(message, seconds, progress)
+        ask = self._trace if message["do"] == "trace" else self._ask_owner
+        try:
+            return ask(message, seconds, progress)
+        except _Lost:  # somebody killed the warm process; user code that does so does it again
+            try:
+                return ask(message, seconds, progress)
+            except _Lost:
+                text = "the process that watches the code was killed from outside, twice; the code itself may do so"
+                return {"error": failure("TP407", text), "output": ""}
 
     def cancel(self, path: str | None = None) -> None:
         """Ends the running request of a file, or all of them; they raise `Cancelled`. Does not wait."""
@@ -438,6 +448,7 @@ class _Worker:
         self._decoder = Decoder()
         self._reports = Decoder()
         self._death: dict[str, Any] | None = None
+        self._let_go = False
         self._text = _Output(limits.output)
         os.set_blocking(output, False)
         os.set_blocking(report, False)
@@ -452,6 +463,7 @@ class _Worker:
         return self._death is None
 
     def kill(self, reason: str) -> None:
+        self._let_go = self._let_go or reason in ("cancelled", "released")
         self._supervisor.kill(self.identity, reason)
 
     def ask(self, message: Mapping[str, Any], seconds: float, progress: Progress | None) -> dict[str, Any]:
@@ -566,9 +578,9 @@ class _Worker:
         assert self._death is not None
         death = self._death
         place = position(place_in_stack(death["stack"], self._path), self._root)
+        if self._let_go:
+            raise Cancelled
         match death["reason"]:
-            case "cancelled" | "released":
-                raise Cancelled
             case "time":
                 message = (
                     f"running the file and recording its entries took longer than {seconds:g} s; "
@@ -582,7 +594,7 @@ class _Worker:
                 )
                 return failure("TP406", message, **place)
             case "supervisor":
-                return failure("TP407", "the process that watches the code was killed from outside; try again")
+                raise _Lost
         return failure("TP407", _ending(death))
 
 

@@ -39,7 +39,7 @@ COSTS: Final = ("model", "always")
 DIALECTS: Final = ("portable", "xla", "iree")
 
 _UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-_CODES: Final = re.compile(r"TP(\d{3}|\dxx|xxx)$")
+CODE_FORM: Final = re.compile(r"TP(\d{3}|\dxx|xxx)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def read_configuration(root: str) -> Configuration:
             )
         try:
             values[key.replace("-", "_")] = _READERS[key](value)
-        except _Unusable as error:
+        except Unusable as error:
             message = f"tool.topos.{key} is {_shown(value)}, expected {error}"
             raise ConfigurationError(message, code="TP501", span=_line(text, file, error.key or key)) from None
     return Configuration(**values)
@@ -115,9 +115,9 @@ def unknown_key(key: str, table: str, known: Mapping[str, Any]) -> str:
 
 
 def seconds_of(value: Any) -> float:
-    """Reads a positive number of seconds; a `_Unusable` says what was expected."""
+    """Reads a positive number of seconds; a `Unusable` says what was expected."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 86400:
-        raise _Unusable("a number of seconds above 0")
+        raise Unusable("a number of seconds above 0")
     return float(value)
 
 
@@ -127,20 +127,20 @@ def memory_of(value: Any) -> int:
         return value
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value) if isinstance(value, str) else None
     if match is None or match[2] not in _UNITS or float(match[1]) <= 0:
-        raise _Unusable('a size such as "4 GiB"')
+        raise Unusable('a size such as "4 GiB"')
     return int(float(match[1]) * _UNITS[match[2]])
 
 
 def codes_of(value: Any) -> tuple[str, ...]:
     """Reads a list of codes, each `TP101`, `TP3xx` for a family or `TPxxx` for all."""
     codes = _strings(value)
-    wrong = next((code for code in codes if not _CODES.match(code)), None)
+    wrong = next((code for code in codes if not CODE_FORM.match(code)), None)
     if wrong is not None:
-        raise _Unusable(f"codes such as TP101 or TP3xx, not {wrong!r}")
+        raise Unusable(f"codes such as TP101 or TP3xx, not {wrong!r}")
     return codes
 
 
-class _Unusable(Exception):
+class Unusable(Exception):
     """Says what a value should have been; `key` where a nested key is to blame."""
 
     def __init__(self, expected: str, key: str | None = None) -> None:
@@ -151,7 +151,7 @@ class _Unusable(Exception):
 def _one_of(choices: tuple[str, ...]) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if value not in choices:
-            raise _Unusable(f"one of {', '.join(choices)}")
+            raise Unusable(f"one of {', '.join(choices)}")
         return str(value)
 
     return read
@@ -159,25 +159,25 @@ def _one_of(choices: tuple[str, ...]) -> Callable[[Any], str]:
 
 def _string(value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise _Unusable("a text")
+        raise Unusable("a text")
     return value
 
 
 def _strings(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-        raise _Unusable("a list of texts")
+        raise Unusable("a list of texts")
     return tuple(value)
 
 
 def _entries(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
-        raise _Unusable('a table such as "net.py:Net" = "f32[1,3,8,8]"')
+        raise Unusable('a table such as "net.py:Net" = "f32[1,3,8,8]"')
     for target, specs in value.items():
         path, separator, name = target.rpartition(":")
         if not (separator and path and name) or os.path.isabs(path):
-            raise _Unusable(f"targets written `path/model.py:name` relative to this file, not {target!r}", target)
+            raise Unusable(f"targets written `path/model.py:name` relative to this file, not {target!r}", target)
         if not isinstance(specs, str):
-            raise _Unusable(f"the input specs of {target!r} as a text", target)
+            raise Unusable(f"the input specs of {target!r} as a text", target)
     return {target.replace(os.sep, "/"): specs for target, specs in value.items()}
 
 

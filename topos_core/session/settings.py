@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from topos_core.errors import ConfigurationError
-from topos_core.session.configuration import _Unusable, memory_of, parse_toml, seconds_of, unknown_key
+from topos_core.session.configuration import Unusable, memory_of, parse_toml, seconds_of, unknown_key
 from topos_core.tape.span import Span
 
 _KEYS: Final = {"interpreter": str, "seconds": float, "memory": int, "network": bool}
@@ -60,7 +60,7 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     for key, value in parse_toml(text, file).items():
         try:
             values[key] = _value(key, value)
-        except _Unusable as error:
+        except Unusable as error:
             raise ConfigurationError(
                 f"{key} is {value!r}, expected {error}", code="TP501", span=_line(text, file, key)
             ) from None
@@ -130,7 +130,7 @@ def _value(key: str, value: Any) -> Any:
     match key:
         case "interpreter":
             if not isinstance(value, str) or not os.path.isabs(os.path.expanduser(value)):
-                raise _Unusable("the absolute path of a Python")
+                raise Unusable("the absolute path of a Python")
             return os.path.expanduser(value)
         case "seconds":
             return seconds_of(value)
@@ -138,7 +138,7 @@ def _value(key: str, value: Any) -> Any:
             return memory_of(value)
         case "network":
             if not isinstance(value, bool):
-                raise _Unusable("true or false")
+                raise Unusable("true or false")
             return value
     raise KeyError(key)
 

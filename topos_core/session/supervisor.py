@@ -30,8 +30,20 @@ from topos_core.session import processes
 from topos_core.session.messages import PROTOCOL, Decoder, encode
 from topos_core.session.version import VERSION
 
+_NAMED_PACKAGES: Final = (
+    "numpy",
+    "ml_dtypes",
+    "numba",
+    "torch",
+    "transformers",
+    "jax",
+    "jaxlib",
+    "onnx",
+    "onnxruntime",
+)
 _WATCH_SECONDS: Final = 0.025  # while a worker is busy: at 4 GB/s of page faults it overshoots by 100 MB
 _REST_SECONDS: Final = 0.25
+_LAST_SECONDS: Final = 1.0
 _STACK_SECONDS: Final = 0.05
 _STACK_BYTES: Final = 16 * 1024  # with its frame around it, this fits a pipe that nobody reads yet
 
@@ -90,8 +102,12 @@ def main(settings: Mapping[str, Any], online: str | None) -> None:
                 break
             busy = _watch(supervisor)
     finally:
-        for worker in list(supervisor.workers.values()):
+        for worker in supervisor.workers.values():
             processes.kill_tree(worker.process)
+        deadline = time.monotonic() + _LAST_SECONDS
+        while supervisor.workers and time.monotonic() < deadline:
+            _reap(supervisor)
+            time.sleep(0.001)
 
 
 def _warm_up() -> None:
@@ -107,18 +123,29 @@ def _warm_up() -> None:
 
 
 def _hello(settings: Mapping[str, Any], online: str | None) -> dict[str, Any]:
-    import numpy
-
     return {
         "protocol": PROTOCOL,
         "version": VERSION,
         "python": platform.python_version(),
         "executable": sys.executable,
-        "numpy": numpy.__version__,
+        "packages": _packages(),
         "network": bool(settings["network"]) or online is not None,
         "network_reason": online,
         "process": os.getpid(),
     }
+
+
+def _packages() -> dict[str, str]:
+    """Gives the versions of the packages that decide what topos can do here; they are looked up, not imported."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found: dict[str, str] = {}
+    for name in _NAMED_PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
 
 
 def _read_commands(supervisor: _Supervisor, keep: set[int], selector: selectors.BaseSelector) -> bool:

@@ -1,0 +1,74 @@
+"""Says what topos finds on this machine: which Python runs the code, with which packages and limits.
+
+It starts the project's interpreter, but runs no code of the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+from collections.abc import Iterator
+
+from topos_core.cli.main import OK, exit_code_of
+from topos_core.cli.terminal import Terminal, shown
+from topos_core.errors import ToposError
+from topos_core.session.client import Agent
+from topos_core.session.limits import MIB
+from topos_core.session.settings import settings_folder, trusted_folders
+from topos_core.session.version import VERSION
+from topos_core.session.workspace import Workspace, open_workspace
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument(
+        "path", nargs="?", default=".", help="a file or folder of the project (default: the working directory)"
+    )
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Prints what was found; exits with 2 or 3 if something has to be put right first."""
+    status = OK
+    rows = [("topos", f"{VERSION}, in {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}")]
+    rows.append(("runs on", f"Python {platform.python_version()}, {sys.executable}, {os.cpu_count()} processors"))
+    try:
+        workspace = open_workspace(arguments.path)
+        rows += _project(workspace)
+    except ToposError as error:
+        rows.append(("problem", shown(str(error))))
+        status = exit_code_of(error.code)
+    width = max(len(name) for name, _ in rows)
+    terminal.data("\n".join(f"{terminal.paint(name.ljust(width), 'strong')}  {shown(text)}" for name, text in rows))
+    return status
+
+
+def _project(workspace: Workspace) -> Iterator[tuple[str, str]]:
+    configured = workspace.configuration.file
+    yield "project", f"{workspace.root}, {'settings in pyproject.toml' if configured else 'no pyproject.toml'}"
+    folder = settings_folder()
+    yield "user", f"settings in {folder}" + ("" if os.path.isdir(folder) else " (there are none)")
+    trusted = workspace.is_trusted(workspace.root)
+    yield (
+        "trust",
+        f"this project is {'' if trusted else 'not '}in your list of {len(trusted_folders())} trusted folders",
+    )
+    chosen = workspace.interpreter(trusted=True)
+    yield "code runs in", f"{chosen.path} ({chosen.origin})"
+    for reason in chosen.skipped:
+        yield "skipped", reason
+    limits = workspace.limits()
+    with Agent(workspace.root, interpreter=chosen.path, limits=limits) as agent:
+        hello = agent.hello()
+    packages = hello["packages"]
+    listed = ", ".join(f"{name} {version}" for name, version in packages.items())
+    yield "with", f"Python {hello['python']}, {listed}"
+    missing = [name for name in ("torch", "jax", "onnx") if name not in packages]
+    if missing:
+        yield "without", f"{', '.join(missing)}: models of these cannot be read"
+    offline = f"open, since {hello['network_reason']}" if hello["network_reason"] else "open, as you set it"
+    yield "network", offline if hello["network"] else "taken away from code while it is traced and run"
+    yield "limits", f"{limits.seconds:g} s and {limits.memory // MIB} MiB for each request"
+    if os.environ.get("PYTHONNODEBUGRANGES"):
+        yield "columns", "switched off by PYTHONNODEBUGRANGES, so places are whole lines; unset it"

@@ -1,0 +1,133 @@
+"""What the commands run code with: one workspace and one agent for each project root that a command line touches."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from topos_core.cli.terminal import Terminal, shown
+from topos_core.errors import ConfigurationError, ToposError
+from topos_core.session.client import Agent
+from topos_core.session.messages import failure
+from topos_core.session.places import error_of
+from topos_core.session.workspace import Target, Workspace, find_root, marked_files, open_workspace
+
+
+@dataclass(slots=True)
+class Projects:
+    """Opens workspaces and agents as they are needed and closes them together.
+
+    `untrusted` says that a path named on the command line is not trusted by that alone.
+    """
+
+    terminal: Terminal
+    untrusted: bool = False
+    _workspaces: dict[str, Workspace] = field(default_factory=dict)
+    _agents: dict[str, Agent] = field(default_factory=dict)
+
+    def workspace(self, path: str) -> Workspace:
+        """Gives the project around a path."""
+        root = find_root(path)
+        if root not in self._workspaces:
+            self._workspaces[root] = open_workspace(path)
+        return self._workspaces[root]
+
+    def agent(self, workspace: Workspace) -> Agent:
+        """Gives the agent of a project, started at once."""
+        if workspace.root not in self._agents:
+            interpreter = workspace.interpreter(trusted=not self.untrusted or workspace.is_trusted(workspace.root))
+            self._agents[workspace.root] = Agent(
+                workspace.root, interpreter=interpreter.path, limits=workspace.limits()
+            )
+        return self._agents[workspace.root]
+
+    def trace(self, target: Target, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Traces a file's entries, or the one that the target names; the reply is as the agent's.
+
+        An untrusted file is not run: its reply is a TP410 error. So is an entry that the file does not have (TP408).
+        """
+        try:
+            return self._trace(target, options)
+        except ToposError as error:  # of this file: the others are still told
+            root = find_root(target.path)
+            return {"error": error_of(error, target.path, root), "output": ""}
+
+    def _trace(self, target: Target, options: Mapping[str, Any]) -> dict[str, Any]:
+        workspace = self.workspace(target.path)
+        relative = workspace.relative(target.path)
+        if self.untrusted and not workspace.is_trusted(target.path):
+            message = f"{relative} was not run: its folder is not trusted, and --untrusted was given"
+            return {"error": failure("TP410", message, path=relative), "output": ""}
+        if target.path.endswith(".py"):
+            entries = workspace.entries(target.path)
+            names = list(entries) if target.name is None else [target.name]
+            missing = next((name for name in names if name not in entries), None)
+            if missing is not None or not entries:
+                return {"error": _no_entry(relative, missing, list(entries)), "output": ""}
+            specs = [entries[name] for name in names]
+            return self.agent(workspace).trace(
+                target.path, entries=names, specs=specs, options=options, progress=self.terminal.progress
+            )
+        return self.agent(workspace).trace(target.path, options=options, progress=self.terminal.progress)
+
+    def close(self) -> None:
+        """Ends every agent."""
+        for agent in self._agents.values():
+            agent.close()
+        self._agents.clear()
+
+
+@contextlib.contextmanager
+def projects(terminal: Terminal, *, untrusted: bool = False) -> Iterator[Projects]:
+    """Opens projects for one command."""
+    opened = Projects(terminal, untrusted)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def expand(target: Target, opened: Projects) -> list[Target]:
+    """Gives the marked files of a folder, or the target itself.
+
+    Raises:
+        ConfigurationError: TP505, the folder has none.
+    """
+    if not os.path.isdir(target.path):
+        return [target]
+    workspace = opened.workspace(target.path)
+    found = [Target(path) for path in marked_files(target.path, workspace.configuration.exclude)]
+    for configured in workspace.configuration.entries:
+        path = os.path.join(workspace.root, configured.rpartition(":")[0])
+        inside = os.path.normpath(path).startswith(target.path.rstrip(os.sep) + os.sep)
+        if inside and all(each.path != os.path.normpath(path) for each in found):
+            found.append(Target(os.path.normpath(path)))
+    if not found:
+        raise ConfigurationError(
+            f"{workspace.relative(target.path)} has no marked file; mark a function with `@tp.model(...)` or a comment "
+            "`# topos: entry inputs=f32[...]` above it",
+            code="TP505",
+        )
+    return found
+
+
+def only(target: str, reply: Mapping[str, Any]) -> dict[str, Any]:
+    """Gives the one entry of a reply.
+
+    Raises:
+        ConfigurationError: TP504, there are several.
+    """
+    entries: list[dict[str, Any]] = reply["entries"]
+    if len(entries) != 1:
+        names = ", ".join(shown(entry["target"]) for entry in entries)
+        raise ConfigurationError(f"{target} has {len(entries)} entries; name one of {names}", code="TP504")
+    return entries[0]
+
+
+def _no_entry(path: str, name: str | None, entries: list[str]) -> dict[str, Any]:
+    has = f"it has {', '.join(entries)}" if entries else "no function or class of it is marked"
+    what = f"{path} has no marked entry" if name is None else f"{path} has no entry {name!r}"
+    return failure("TP408", f"{what}; {has}", path=path)
