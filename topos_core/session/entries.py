@@ -41,6 +41,7 @@ class Comment:
         text: The specs of an `entry`, the reason of an `ignore`.
         span: The comment itself.
         line: The line that it speaks of: its own, or the next line with code where it stands alone.
+        removal: What goes when it is removed: the whole line where it stands alone, else the space before it too.
     """
 
     kind: CommentKind
@@ -48,6 +49,7 @@ class Comment:
     text: str
     span: Span
     line: int
+    removal: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,15 +185,17 @@ def _comments(text: str, path: str) -> Iterator[Comment]:
         alone = not token.line[: token.start[1]].strip()
         below = next((each for each in code_lines if each > line), line) if alone else line
         span = Span(path, line, token.start[1], token.end[0], token.end[1])
-        comment = _comment(match["body"].strip(), span, below)
+        code = token.line[: token.start[1]].rstrip()
+        removal = Span(path, line, 0, line + 1, 0) if alone else span._replace(column=len(code))
+        comment = _comment(match["body"].strip(), span, below, removal)
         if comment is not None:
             yield comment
 
 
-def _comment(body: str, span: Span, line: int) -> Comment | None:
+def _comment(body: str, span: Span, line: int, removal: Span) -> Comment | None:
     if body == "entry" or re.match(r"entry\s", body):
         specs = re.sub(r"^inputs\s*=\s*", "", body[len("entry") :].strip())
-        return Comment("entry", (), specs, span, line)
+        return Comment("entry", (), specs, span, line, removal)
     match = _LISTED.match(body)
     if match is None and not _MEANT.match(body):
         return None  # a sentence about topos
@@ -204,7 +208,9 @@ def _comment(body: str, span: Span, line: int) -> Comment | None:
         )
     if match["kind"] == "ignore" and (wrong := next((name for name in names if not _CODE.match(name)), None)):
         raise ConfigurationError(f"`ignore[{wrong}]` names no code; codes look like TP202", code="TP501", span=span)
-    return Comment("ignore" if match["kind"] == "ignore" else "off", names, match["reason"].strip(), span, line)
+    return Comment(
+        "ignore" if match["kind"] == "ignore" else "off", names, match["reason"].strip(), span, line, removal
+    )
 
 
 def split_lines(text: str) -> list[str]:

@@ -53,7 +53,7 @@ def _speaks_of(comment: Comment, finding: Mapping[str, Any]) -> bool:
 def _unused(path: str, comment: Comment) -> dict[str, Any]:
     place = {**comment.span._asdict(), "path": path}
     codes = ", ".join(comment.names)
-    fix = {"title": "remove the comment", "edits": [{**place, "text": ""}]}
+    fix = {"title": "remove the comment", "edits": [{**comment.removal._asdict(), "path": path, "text": ""}]}
     return {
         "code": "TP601", "severity": "hint", "verdict": None, "pattern": None, "region": None,
         "headline": f"nothing on this line is told as {codes}; remove the comment", "details": [], **place, "related": [],
