@@ -1,4 +1,4 @@
-"""Documents for a terminal. Verdicts are words first; colour only repeats them and is off unless asked for."""
+"""A plan for a terminal. Verdicts are words first; colour only repeats them and is off unless asked for."""
 
 from __future__ import annotations
 
@@ -21,26 +21,6 @@ _COLOURS: Final = {
 }
 _ORDER: Final = ("blocked", "declined", "near_miss", "taken")
 _INDENT: Final = " " * 10
-
-
-def render_check(document: Document, *, colour: bool = False, verbose: bool = False) -> str:
-    """Renders a `topos.check/1` document: one line a finding, `path:line:column: CODE sentence`, and a line of counts.
-
-    Hints are left out unless `verbose`; their number is told.
-    """
-    paint = _Paint(colour)
-    lines: list[str] = []
-    for target in document["targets"]:
-        if target["error"] is not None:
-            lines += _error(target, paint)
-            continue
-        shown = [f for f in target["findings"] if verbose or f["severity"] != "hint"]
-        for finding in shown:
-            lines += _finding(finding, paint)
-        hidden = len(target["findings"]) - len(shown)
-        more = f"; {hidden} hint{'s' if hidden > 1 else ''} not shown" if hidden else ""
-        lines.append(f"{paint('bold', target['target'])}: {_counts(target['counts'], paint)}{more}")
-    return "".join(f"{line}\n" for line in lines)
 
 
 def render_plan(document: Document, *, colour: bool = False) -> str:
@@ -167,25 +147,6 @@ def _region(region: Document, alike: int, machine: str, paint: _Paint) -> list[s
     for consumer, other in region["others"].items():
         lines.append(f"{_INDENT}{consumer}: {other['reason']}")
     return lines
-
-
-def _finding(finding: Document, paint: _Paint) -> list[str]:
-    verdict = finding["verdict"] or "dim"
-    lines = [f"{_where(finding)}: {paint(verdict, finding['code'])} {finding['headline']}"]
-    lines += [f"    {detail}" for detail in finding["details"]]
-    lines += [f"    {_where(related)}: {related['message']}" for related in finding["related"]]
-    if finding["fix"] is not None:
-        lines.append(f"    fix: {finding['fix']['title']}")
-    return lines
-
-
-def _error(target: Document, paint: _Paint) -> list[str]:
-    error = target["error"]
-    place = f"{_where(error)}: " if error.get("path") else f"{target['target']}: "
-    lines = [f"{place}{paint('error', error['code'])} {error['message']}"]
-    for related in error.get("related") or ():
-        lines.append(f"    {_where(related)}: {related['message']}")
-    return [*lines, f"{paint('bold', target['target'])}: not traced"]
 
 
 def _number(data: Document) -> Number:
