@@ -53,6 +53,7 @@ class Keys:
         coefficients, funcs, views: By value.
         made: The values that are a multiple of a function, by its number.
         windows: The function that stands for a padded operand of a value, by the value that is read.
+        factors: The coefficients with which a function occurs, by its number; filled in on demand.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Keys:
         self.views: list[View] = []
         self.made: dict[int, list[int]] = {}
         self.windows: dict[int, int] = {}
+        self.factors: dict[int, tuple[float, ...]] = {}
         self._base = len(tape.ops)
         self._layer = views
         self._symbolic = symbolic
@@ -96,7 +98,8 @@ class Keys:
 
     def is_movement(self, value: int) -> bool:
         """Says whether a value only rearranges another one."""
-        return self.tape.ops[value].name in MOVEMENT
+        op = self.tape.ops[value]
+        return op.name in MOVEMENT and (op.name != "gather" or self.tape.ops[op.operands[1]].name == "constant")
 
     def base(self, func: Func) -> int:
         """Gives the `View.base` that stands for a function."""
@@ -301,8 +304,7 @@ def _moved(keys: Keys, value: int, op: Op) -> Key | None:
 
 
 _APPLIED: Final = frozenset(
-    "abs exp expm1 log log1p tanh erf sin cos floor ceil round sign logical_not maximum minimum remainder compare and or "
-    "xor select cast".split()
+    ["abs", "exp", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos", "floor", "ceil", "round", "sign", "logical_not", "maximum", "minimum", "remainder", "compare", "and", "or", "xor", "select", "cast"]
 )
 
 
