@@ -54,6 +54,7 @@ class Attempt:
     """The state of one try. `bound`, `reduced` and `alias` only grow, and shrink back where a choice was wrong.
 
     Attributes:
+        top: The function that is matched with the template's root.
         bound: Holes, as (function, map over the digits of this try).
         equations: What must hold between numbers.
         extents: Of every digit: the root's own come first, then those of each reduction that was met.
@@ -65,13 +66,14 @@ class Attempt:
         choices: How many candidates there were at each choice; `script` says which comes first.
     """
 
-    def __init__(self, template: Template, shape: Sequence[int], script: Sequence[int] = ()) -> None:
+    def __init__(self, template: Template, top: Func, script: Sequence[int] = ()) -> None:
         self.template = template
+        self.top = top
         self.script = script
         self.bound: dict[str, tuple[Func, Map]] = {}
         self.equations: list[Equation] = []
-        self.extents: list[int] = list(shape)
-        self.root_digits = len(shape)
+        self.extents: list[int] = list(top.shape)
+        self.root_digits = len(top.shape)
         self.reduced: dict[int, tuple[str, ...]] = {}
         self.alias: dict[int, int] = {}
         self.reductions: list[tuple[tuple[str, ...], tuple[int, ...], Func]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.closure import computes
@@ -17,6 +17,8 @@ from topos_core.matching.solving import close
 from topos_core.matching.symbol import Coefficient, Symbol
 from topos_core.matching.template import COUNT, Template
 from topos_core.matching.view import View
+
+_SAME: Final = 1e-11
 
 
 class Part(NamedTuple):
@@ -67,8 +69,13 @@ class Found:
         return frozenset((self.root, *(value for value in self.interior if computes(tape, value))))
 
     def constant(self, name: str) -> float:
-        """Gives a constant of the pattern."""
-        return self.attempt.known[name]
+        """Gives a constant of the pattern: as it was recorded, where one number of the match is it."""
+        solved = self.attempt.known[name]
+        for value in sorted(self.interior):
+            own = self.keys.coefficients[value] if self.keys.is_one(value) else None
+            if isinstance(own, float) and close(own, solved, _SAME):
+                return own
+        return float(f"{solved:.12g}")
 
     def count(self, label: str) -> int:
         """Counts the positions along a label."""
@@ -82,6 +89,13 @@ class Found:
         """Tells how a value that rearranges what a hole is bound to lies; None where it repeats or leaves out elements."""
         func, map_ = self.attempt.bound[hole]
         return rows_of(self.keys, self.attempt, value, func, map_)
+
+    def named_rows(self, value: int) -> Rows | None:
+        """Tells how a named value lies; None where it repeats elements or lies in no layout."""
+        for held in self.attempt.held:
+            if held.func is self.keys.funcs[value] and any(held.template is t for t, _ in self.template.named.values()):
+                return rows_of(self.keys, self.attempt, value, held.func, held.map)
+        return None
 
     def layout(self, rows: Rows, roles: Mapping[str, str], order: Mapping[int, int]) -> Layout:
         """Gives a layout whose roles are those of labels; `order` ranks digits, the most significant first."""

@@ -73,7 +73,6 @@ class Keys:
         self.made: dict[int, list[int]] = {}
         self.windows: dict[int, int] = {}
         self.factors: dict[int, tuple[float, ...]] = {}
-        self._base = len(tape.ops)
         self._layer = views
         self._symbolic = symbolic
         self._holes = holes or {}
@@ -102,8 +101,8 @@ class Keys:
         return op.name in MOVEMENT and (op.name != "gather" or self.tape.ops[op.operands[1]].name == "constant")
 
     def base(self, func: Func) -> int:
-        """Gives the `View.base` that stands for a function."""
-        return self._base + func.number
+        """Gives the `View.base` that stands for a function: negative, since it is no value."""
+        return -1 - func.number
 
     def clean(self, value: int) -> View:
         """Gives an operand's view with its fills wrapped away: the padded operand becomes a function of its own."""
@@ -113,7 +112,7 @@ class Keys:
         view = pruned(view)
         if not view.bounds and view.divisors.count(1) == len(view.divisors):
             return view
-        func = self.table.funcs[view.base - self._base]
+        func = self.table.funcs[-1 - view.base]
         digits = view.digits
         shape = tuple(digit.extent for digit in digits)
         data = (func.number, digits, view.offsets, view.divisors, repr(view.bounds))
@@ -130,7 +129,7 @@ class Keys:
 
     def func_of(self, view: View) -> Func:
         """Gives the function that a view reads."""
-        return self.table.funcs[view.base - self._base]
+        return self.table.funcs[-1 - view.base]
 
     def frame(self, operands: Sequence[int]) -> tuple[Frame, list[Func]] | None:
         """Gives the common frame of operands of one shape, and their functions."""
@@ -191,7 +190,7 @@ class Keys:
 
     def _store(self, value: int, key: Key) -> None:
         coefficient, view = key
-        func = self.table.funcs[view.base - self._base]
+        func = self.table.funcs[-1 - view.base]
         self.coefficients.append(coefficient)
         self.views.append(view)
         self.funcs.append(func)

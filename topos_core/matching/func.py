@@ -29,6 +29,7 @@ _HEADS: Final = (
     "sign", "select", "cast", "maximum", "minimum", "reduce:sum", "reduce:max", "reduce:min", "compare", "pow", "other",
 )  # fmt: skip
 _BITS: Final = {name: 1 << k for k, name in enumerate(_HEADS)}
+_REDUCES: Final = _BITS["reduce:sum"] | _BITS["reduce:max"] | _BITS["reduce:min"]
 
 
 class Kid(NamedTuple):
@@ -177,6 +178,11 @@ def composed(inner: Map, outer: Sequence[Form]) -> Map:
 def identity_map(func: Func) -> Map:
     """Gives the map that uses a function's digits as they are."""
     return tuple(range(len(func.shape)))
+
+
+def reduces(func: Func) -> bool:
+    """Says whether a function reduces anything within `DEPTH` levels."""
+    return bool(func.heads[-1] & _REDUCES)
 
 
 def digits_of(map_: Map) -> Iterable[int]:

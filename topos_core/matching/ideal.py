@@ -34,6 +34,11 @@ def ideal(value: Any, dtype: str) -> float | None:
     return float(str(kind.type(number))) if dtype in ("f16", "f32") else number
 
 
+def recorded(number: float, dtype: str) -> float:
+    """Gives the number that a dtype holds for an ideal one."""
+    return float(numpy_dtype(dtype).type(number))
+
+
 def tolerance(dtype: str) -> float:
     """Gives the relative distance at which two coefficients are still one: two units of the dtype, float32's for float64.
 

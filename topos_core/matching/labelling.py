@@ -26,7 +26,7 @@ def labelled(attempt: Attempt) -> bool:
     users: dict[int, set[str]] = {}
     for hole in template.holes:
         if hole not in attempt.bound:
-            attempt.fail("unbound", hole, None, template.root)
+            attempt.fail("unbound", hole, None, attempt.top)
             return False
         for digit in digits_of(attempt.bound[hole][1]):
             users.setdefault(attempt.root_of(digit), set()).add(hole)
@@ -42,14 +42,14 @@ def labelled(attempt: Attempt) -> bool:
     for digit in sorted({*users, *range(attempt.root_digits), *reduced}):
         using = frozenset(users.get(digit, ()))
         allowed = reduced.get(digit) or tuple(label for label in owners if label not in everywhere)
-        label = next((label for label in allowed if _fits(owners.get(label, frozenset()), using, term.free)), None)
-        if label is None:
+        fitting = next((label for label in allowed if _fits(owners.get(label, frozenset()), using, term.free)), None)
+        if fitting is None:
             fault = _fault(attempt, digit, using, allowed, owners, digit in reduced)
             who = next(iter(fault.missing or fault.extra or fault.users), None)
-            func = attempt.bound[who][0] if who is not None else template.root
+            func = attempt.bound[who][0] if who is not None else attempt.top
             attempt.fail("axis", fault, who, func)
             return False
-        found[label].append(digit)
+        found[fitting].append(digit)
     attempt.labels = found
     return True
 
@@ -69,7 +69,7 @@ def _reduced(attempt: Attempt) -> dict[int, tuple[str, ...]] | None:
         root = attempt.root_of(digit)
         if reduced.setdefault(root, labels) != labels:
             fault = AxisFault(" ".join(labels), attempt.extents[root], (), (), ())
-            attempt.fail("axis", fault, None, attempt.template.root)
+            attempt.fail("axis", fault, None, attempt.top)
             return None
     return reduced
 

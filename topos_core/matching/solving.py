@@ -21,12 +21,12 @@ _CLOSE: Final = 1e-9
 
 
 class NumberFault(NamedTuple):
-    """Two numbers that differ: what they are, and the count n where one is n - 1's."""
+    """Two numbers that differ: what they are, and n where they differ as n and n - 1 do."""
 
     what: str
     expected: float
     found: float
-    count: int | None
+    divisor: int | None
 
 
 def solved(attempt: Attempt, keys: Keys, root: int) -> bool:
@@ -114,7 +114,7 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
         hole = free[0].removeprefix(FACTOR)
         known[free[0]] = 1.0 if hole in template.term.raw else _as_computed(attempt, keys, root, hole)
     if left:
-        attempt.fail("underdetermined", left[0][0], None, template.root)
+        attempt.fail("underdetermined", left[0][0], None, attempt.top)
         return False
     for hole, factors in possible.items():
         factor = known.setdefault(FACTOR + hole, 1.0)

@@ -49,6 +49,8 @@ class Term:
 
     Args:
         formula: A function of the holes and constants, by name; a dropped hole is None.
+        facts: Turns what was found (a `binding.Found`) into the pattern's facts; None where it is another pattern's
+            business.
         holes: Labels of each hole's axes, such as `{"x": "n c", "scale": "c"}`.
         optional: Holes that may be missing.
         constants: Numbers that the program chooses, such as `epsilon`.
@@ -58,9 +60,11 @@ class Term:
         raw: Holes that are bound without their factor where there is a choice (a scaled query).
         booleans: Holes that hold truth values.
         silent: Forms whose anchor says too little to speak of a near miss.
+        worth: Says of a failed try (`core.Keys`, `attempt.Attempt`) whether it is worth telling; always where left out.
     """
 
     formula: Callable[..., Any]
+    facts: Callable[[Any], Any]
     holes: Mapping[str, str]
     optional: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
@@ -70,6 +74,7 @@ class Term:
     raw: frozenset[str] = frozenset()
     booleans: frozenset[str] = frozenset()
     silent: tuple[Callable[..., Any], ...] = ()
+    worth: Callable[[Any, Any], bool] | None = None
 
 
 def mark(value: Any, name: str) -> Any:
@@ -103,6 +108,7 @@ class Template:
         depth: How far below the root the anchor lies.
         operands: The root's operands at least and at most, nested ones opened at least, as written at most.
         weights: How specific each function is, by its number.
+        size: How many steps a full match has.
     """
 
     term: Term
@@ -121,6 +127,7 @@ class Template:
     depth: int
     operands: tuple[int, int]
     weights: Mapping[int, int]
+    size: int
 
 
 @cache
@@ -212,6 +219,7 @@ def _template(
         depth,
         (len(root.kids) if nary else 0, most),
         weights,
+        sum(1 for _ in _below(root)),
     )
 
 

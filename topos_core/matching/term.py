@@ -7,7 +7,7 @@ above one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -38,7 +38,7 @@ class Named:
 class Missed:
     """A template that failed above an anchor.
 
-    `anchors` are the functions below that are the anchor's. `held` counts the functions that matched before the failure.
+    `held` counts the functions that matched before the failure.
     """
 
     identifier: str
@@ -46,16 +46,25 @@ class Missed:
     root: int
     failure: Failure
     held: int
-    anchors: tuple[int, ...] = ()
+    attempt: Attempt
 
 
 @dataclass(slots=True)
 class Recognised:
-    """What one pass found: matches by root, failures above anchors, and how many tries it took."""
+    """What one pass found.
+
+    Args:
+        found: Matches, by root.
+        missed: Failures above anchors, by root.
+        hot: Per function and depth, the patterns whose anchor lies that near below it, as bits.
+        bits: The bit of each pattern.
+        tries: How many templates were tried.
+    """
 
     found: list[Found] = field(default_factory=list)
     missed: list[Missed] = field(default_factory=list)
-    stopped: dict[int, list[Missed]] = field(default_factory=dict)
+    hot: dict[int, list[int]] = field(default_factory=dict)
+    bits: dict[str, int] = field(default_factory=dict)
     tries: int = 0
 
 
@@ -86,8 +95,8 @@ class Index:
 
 def recognise(keys: Keys, index: Index) -> Recognised:
     """Tries every template at every live value that computes something."""
-    result = Recognised()
-    hot: dict[int, list[int]] = {}
+    result = Recognised(bits=index.bits)
+    hot = result.hot
     matched: dict[tuple[str, int], float] = {}  # the factor at which a function matched: -x of a matched x is none
     for value in range(len(keys.tape.ops)):
         func = keys.funcs[value]
@@ -128,7 +137,7 @@ def _at(
         if hit:
             if template.lookalike is not None:
                 failure = Failure(NUMBERS + 1, 1 << 20, 0, template.lookalike.code, None, None, func)
-                result.missed.append(Missed(entry.name, template, value, failure, len(attempt.held)))
+                result.missed.append(Missed(entry.name, template, value, failure, len(attempt.held), attempt))
                 continue
             match = found(entry.name, keys, template, value, attempt)
             if match is not None:
@@ -137,13 +146,16 @@ def _at(
                 if isinstance(coefficient, float):
                     matched[entry.name, func.number] = coefficient
         elif attempt.failure is not None and template.lookalike is None and _hot(entry, template, func, hot, matched):
+            worth = template.term.worth
+            if worth is not None and not worth(keys, attempt):
+                continue
             best = near.get(entry.name)
             if best is None or best[0].failure is None or attempt.failure[:3] > best[0].failure[:3]:
                 near[entry.name] = attempt, template
     for name, (attempt, template) in near.items():
         if name not in hits and attempt.failure is not None:
             held = len({one.func.number for one in attempt.held})
-            result.missed.append(Missed(name, template, value, attempt.failure, held))
+            result.missed.append(Missed(name, template, value, attempt.failure, held, attempt))
 
 
 def _hot(
@@ -171,7 +183,7 @@ def _warm(keys: Keys, index: Index, top: Func, hot: dict[int, list[int]], result
             if own & entry.bit or entry.template.needs & ~func.heads[-1]:
                 continue
             result.tries += 1
-            attempt = Attempt(entry.template, func.shape)
+            attempt = Attempt(entry.template, func)
             held = attempt.match(entry.template.anchor, func, identity_map(func)) is not None
             # the right structure along another axis is still the anchor: the near miss that is most worth telling
             if held or (attempt.failure is not None and attempt.failure.code in ("axis-mixed", "cast")):
@@ -192,7 +204,7 @@ def _replayed(keys: Keys, value: int, func: Func, template: Template) -> tuple[A
         if not scripts:
             break
         script = scripts.pop(0)
-        attempt = Attempt(template, func.shape, script)
+        attempt = Attempt(template, func, script)
         if _tried(keys, value, func, attempt):
             return attempt, True
         if first is None or (
@@ -218,10 +230,3 @@ def _tried(keys: Keys, value: int, func: Func, attempt: Attempt) -> bool:
     attempt.stage = NUMBERS
     return solved(attempt, keys, value)
 
-
-def below(func: Func, depth: int) -> Iterable[Func]:
-    """Lists the functions within a depth below one, itself included."""
-    level = [func]
-    for _ in range(depth + 1):
-        yield from level
-        level = [kid.func for one in level for kid in one.kids]
