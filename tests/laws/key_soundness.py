@@ -26,7 +26,11 @@ def check_keys(seed: int, count: Count) -> None:
     tape = random_tape(seed)
     keys = Keys(tape)
     rng = np.random.default_rng(seed)
-    count.tapes, count.ops, count.funcs = count.tapes + 1, count.ops + len(tape.ops), count.funcs + len(keys.table.funcs)
+    count.tapes, count.ops, count.funcs = (
+        count.tapes + 1,
+        count.ops + len(tape.ops),
+        count.funcs + len(keys.table.funcs),
+    )
     for mode in ("any sign", "positive", "special"):
         feeds = {}
         for value in tape.inputs:
@@ -76,9 +80,7 @@ def function_array(keys: Keys, value: int, arrays: list[np.ndarray]) -> np.ndarr
     digits = view.digits
     order: list[int] = []
     for k, extent in enumerate(func.shape):
-        own = sorted(
-            (i for i, d in enumerate(digits) if d.coefficients[k]), key=lambda i: -digits[i].coefficients[k]
-        )
+        own = sorted((i for i, d in enumerate(digits) if d.coefficients[k]), key=lambda i: -digits[i].coefficients[k])
         weight = 1
         for i in reversed(own):
             if digits[i].coefficients[k] != weight or sum(map(bool, digits[i].coefficients)) != 1:

@@ -15,7 +15,29 @@ from topos_core.matching.telling import near_miss
 from topos_core.matching.term import Index, Named, recognise
 
 ROOTS: Final = frozenset(
-    "add sub mul div neg sqrt rsqrt pow exp log tanh erf abs maximum minimum select cast sum max min matmul".split()
+    [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "neg",
+        "sqrt",
+        "rsqrt",
+        "pow",
+        "exp",
+        "log",
+        "tanh",
+        "erf",
+        "abs",
+        "maximum",
+        "minimum",
+        "select",
+        "cast",
+        "sum",
+        "max",
+        "min",
+        "matmul",
+    ]
 )
 """Ops at which a term can root: a factor or a sign may always be the last op of a spelling."""
 

@@ -239,13 +239,13 @@ class Attempt:
         known = kid.func.kind == "hole" and kid.func.name in self.bound
         return -self.template.weights[kid.func.number] - known
 
-    def _pick_factors(self, order: Sequence[Kid], kids: list[Kid], factor: Coefficient, func: Func) -> Coefficient | None:
+    def _pick_factors(
+        self, order: Sequence[Kid], kids: list[Kid], factor: Coefficient, func: Func
+    ) -> Coefficient | None:
         if not order:
             return factor
         wanted, rest = order[0], order[1:]
-        candidates = [
-            k for k, kid in enumerate(kids) if kid.weight == wanted.weight and _may_be(wanted.func, kid.func)
-        ]
+        candidates = [k for k, kid in enumerate(kids) if kid.weight == wanted.weight and _may_be(wanted.func, kid.func)]
         for k in self._ordered(candidates, wanted, kids, True):
             kid = kids[k]
             mark = self._mark()
@@ -297,7 +297,9 @@ class Attempt:
             return
         heads = wanted.func.heads[-1]
         near = max(
-            kids, key=lambda kid: (wanted.func.kind == kid.func.kind, (kid.func.heads[-1] & heads).bit_count()), default=None
+            kids,
+            key=lambda kid: (wanted.func.kind == kid.func.kind, (kid.func.heads[-1] & heads).bit_count()),
+            default=None,
         )
         if near is not None:
             self.fail("kind", wanted, near, near.func)
@@ -395,4 +397,3 @@ def _opened(kind: str, kids: Sequence[Kid], which: Sequence[int]) -> list[Kid]:
             weight = inner.weight * kid.weight if kind == "sum" else power(inner.weight, kid.weight, len(kid.func.kids))
             out.append(Kid(inner.func, composed(inner.map, kid.map), weight))
     return out
-

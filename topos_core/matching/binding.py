@@ -219,9 +219,7 @@ def _zipped(
     return not left and not right
 
 
-def _candidates(
-    keys: Keys, template: Template, attempt: Attempt, root: int, relative: float
-) -> dict[str, list[int]]:
+def _candidates(keys: Keys, template: Template, attempt: Attempt, root: int, relative: float) -> dict[str, list[int]]:
     """Lists the values that are what a hole is bound to, between the root and the first op that computes it; the
     computed one first, then its movements."""
     wanted: dict[int, list[tuple[str, float]]] = {}
@@ -329,4 +327,3 @@ def order_of(rows: Sequence[Rows], digits: Iterable[int]) -> dict[int, int] | No
         ranked += [digit for digit in mine if digit not in ranked]
     ranked += [digit for digit in digits if digit not in ranked]
     return {digit: place for place, digit in enumerate(ranked)}
-

@@ -303,7 +303,31 @@ def _moved(keys: Keys, value: int, op: Op) -> Key | None:
 
 
 _APPLIED: Final = frozenset(
-    ["abs", "exp", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos", "floor", "ceil", "round", "sign", "logical_not", "maximum", "minimum", "remainder", "compare", "and", "or", "xor", "select", "cast"]
+    [
+        "abs",
+        "exp",
+        "expm1",
+        "log",
+        "log1p",
+        "tanh",
+        "erf",
+        "sin",
+        "cos",
+        "floor",
+        "ceil",
+        "round",
+        "sign",
+        "logical_not",
+        "maximum",
+        "minimum",
+        "remainder",
+        "compare",
+        "and",
+        "or",
+        "xor",
+        "select",
+        "cast",
+    ]
 )
 
 

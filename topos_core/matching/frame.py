@@ -49,7 +49,9 @@ def framed(views: Sequence[View], rows: Sequence[Sequence[Digits]] | None = None
     return Frame(axes, extents, maps)
 
 
-def view_over(func: Func, places: dict[int, tuple[int, int]], axes: Sequence[Sequence[int]], frame: Frame, base: int) -> View:
+def view_over(
+    func: Func, places: dict[int, tuple[int, int]], axes: Sequence[Sequence[int]], frame: Frame, base: int
+) -> View:
     """Gives the view of a value whose axes are digits of a frame on a function made in it."""
     rank = len(func.shape)
     extents = frame.extents

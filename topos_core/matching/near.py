@@ -26,7 +26,9 @@ def sifted(
     best: dict[int, Missed] = {}
     for missed in recognised.missed:
         anchors = _anchors(keys, recognised, missed)
-        roots = {keys.funcs[match.root].number for match in found if match.identifier == missed.identifier} & set(anchors)
+        roots = {keys.funcs[match.root].number for match in found if match.identifier == missed.identifier} & set(
+            anchors
+        )
         around = [match for number in anchors for match in owners.get(number, ())]
         same = [match for match in around if match.identifier == missed.identifier]
         if same:
@@ -38,12 +40,16 @@ def sifted(
         code = missed.failure.code
         if code in _STRUCTURE and others:
             continue
-        if code != "axis-mixed" and any(len({h.func.number for h in match.attempt.held}) >= missed.held for match in others):
+        if code != "axis-mixed" and any(
+            len({h.func.number for h in match.attempt.held}) >= missed.held for match in others
+        ):
             continue
         for number in anchors:
             before = best.get(number)
-            if before is None or _key(missed) > _key(before) or (
-                missed.identifier == before.identifier and _key(missed) == _key(before)
+            if (
+                before is None
+                or _key(missed) > _key(before)
+                or (missed.identifier == before.identifier and _key(missed) == _key(before))
             ):
                 best[number] = missed
     return list({id(missed): missed for missed in best.values()}.values()), stopped

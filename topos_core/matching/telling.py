@@ -30,7 +30,9 @@ def near_miss(keys: Keys, missed: Missed) -> NearMiss | None:
         return None
     at = missed.failure.func.maker
     shown = missed.identifier.replace("_", " ")
-    held = missed.template.size - 1 if missed.template.lookalike else min(missed.failure.steps, missed.template.size - 1)
+    held = (
+        missed.template.size - 1 if missed.template.lookalike else min(missed.failure.steps, missed.template.size - 1)
+    )
     return NearMiss(
         missed.identifier,
         missed.root,
@@ -73,9 +75,7 @@ def told(keys: Keys, missed: Missed) -> Words | None:
         case "sign":
             return Words("sign", f"a positive factor of {expected}", _nice(found))
         case "extra" | "missing":
-            return Words(
-                "structure", f"{len(expected.kids)} operands of {_wanted(expected)}", f"{len(found)} operands"
-            )
+            return Words("structure", f"{len(expected.kids)} operands of {_wanted(expected)}", f"{len(found)} operands")
         case "kind" | "arity" | "shape":
             want = expected.func if isinstance(expected, Kid) else expected
             return Words("structure", _wanted(want), _said(keys, found.func if isinstance(found, Kid) else found))

@@ -151,7 +151,9 @@ def _traced(term: Term, form: Callable[..., Any], dropped: tuple[str, ...], look
     extents = dict(zip(labels, LABEL_PRIMES, strict=False))
     constants = dict(zip(term.constants, CONSTANT_PRIMES, strict=False))
     if len(extents) < len(labels) or len(constants) < len(term.constants):
-        raise InternalError(f"a term has {len(labels)} labels and {len(term.constants)} constants; there are fewer primes")
+        raise InternalError(
+            f"a term has {len(labels)} labels and {len(term.constants)} constants; there are fewer primes"
+        )
     recorder = Recorder()
     arguments: dict[str, Any] = dict.fromkeys(dropped)
     holes: dict[int, str] = {}

@@ -229,4 +229,3 @@ def _tried(keys: Keys, value: int, func: Func, attempt: Attempt) -> bool:
         return False
     attempt.stage = NUMBERS
     return solved(attempt, keys, value)
-

@@ -98,7 +98,9 @@ def live(tape: Tape) -> frozenset[int]:
 
 
 def _is_splat(op: Op) -> bool:
-    return op.name == "constant" and not (isinstance(op.attributes["value"], np.ndarray) and op.attributes["value"].ndim)
+    return op.name == "constant" and not (
+        isinstance(op.attributes["value"], np.ndarray) and op.attributes["value"].ndim
+    )
 
 
 def _content(value: Any) -> Any:

@@ -83,7 +83,9 @@ def evaluated(tape: Tape, feeds: dict[int, np.ndarray]) -> list[np.ndarray]:
     arrays: list[np.ndarray] = []
     for value, op in enumerate(tape.ops):
         operands = [arrays[o] for o in op.operands]
-        arrays.append(feeds[value] if op.name == "input" else definition(op.name).evaluate(operands, op.attributes, op.type))
+        arrays.append(
+            feeds[value] if op.name == "input" else definition(op.name).evaluate(operands, op.attributes, op.type)
+        )
     return arrays
 
 

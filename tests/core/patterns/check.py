@@ -40,7 +40,9 @@ def check(identifier: str, function: Callable[..., Any], specs: Mapping[str, str
     return match
 
 
-def check_not(identifier: str, function: Callable[..., Any], specs: Mapping[str, str], code: str | None) -> NearMiss | None:
+def check_not(
+    identifier: str, function: Callable[..., Any], specs: Mapping[str, str], code: str | None
+) -> NearMiss | None:
     """The pattern does not match at the result; a near miss with the code says why, or none does where it is None."""
     tape, pool = searched(function, specs)
     assert match_at_result(tape, pool, identifier) is None
