@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from topos_core.ops.definition import OpDefinition
 from topos_core.tape.op import Op
 from topos_core.tape.span import Location
 from topos_core.tape.tape import Observation, Structure, Tape
-from topos_core.tape.type import DTYPE_NAMES, FLOATS, INTEGERS, SIGNED, TensorType, dtype_name, numpy_dtype
+from topos_core.tape.type import INTEGERS, SIGNED, TensorType, dtype_name, numpy_dtype
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 

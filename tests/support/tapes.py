@@ -64,6 +64,8 @@ class TapeBuilder:
     ) -> int:
         """Appends a reader; gives its row, which counts from the first result on."""
         self.readers.append(Observation(value, kind, name, self._location(line)))
+        if name is not None:
+            self.names.setdefault(value, name)
         return len(self.readers) - 1
 
     def tape(self, *results: int, **changes: Any) -> Tape:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from topos_core.matching.closure import Region, live_readers, region
@@ -20,10 +20,15 @@ class Context:
     """A tape with its live readers, views and forms, and what patterns have answered so far.
 
     Nothing here is as long as the tape per candidate; everything is made once or on demand.
+
+    Args:
+        tape: What is searched.
+        patterns: The patterns of the search: those that are terms are tried together.
     """
 
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, tape: Tape, patterns: Sequence[Pattern] = ()) -> None:
         self.tape = tape
+        self.patterns = tuple(patterns)
         self.readers = live_readers(tape)
         self.views = Views(tape)
         self.forms = Forms(tape, self.readers, self.views)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from topos_core.cost.work import Work
 from topos_core.matching.match import Match, NearMiss
 from topos_core.tape.tape import Tape
+
+if TYPE_CHECKING:
+    from topos_core.matching.template import Term
 
 
 class Find(Protocol):
@@ -42,6 +45,7 @@ class Pattern:
         last: Elected last, on computing ops that no taken match claims.
         examples: Programs in which it matches exactly once.
         counterexamples: Programs in which it must not match; `code` is the near miss or decline that must be told.
+        term: Its formula, where it is a scalar core: all terms of a search are tried at once, and `find` looks up.
     """
 
     identifier: str
@@ -53,3 +57,4 @@ class Pattern:
     last: bool = False
     examples: tuple[Example, ...] = ()
     counterexamples: tuple[Example, ...] = ()
+    term: Term | None = None

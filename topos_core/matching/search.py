@@ -32,6 +32,7 @@ class Pool:
 
 def search(tape: Tape, patterns: Iterable[Pattern]) -> Pool:
     """Tries every pattern at every live value whose op can be its root."""
+    patterns = tuple(patterns)
     by_op: dict[str, list[Pattern]] = {}
     for pattern in patterns:
         for name in pattern.roots:
@@ -40,7 +41,7 @@ def search(tape: Tape, patterns: Iterable[Pattern]) -> Pool:
     near: list[NearMiss] = []
     attempts = 0
     with _collector_frozen():
-        context = Context(tape)
+        context = Context(tape, patterns)
         for value, op in enumerate(tape.ops):
             candidates = by_op.get(op.name)
             if candidates is None or not context.is_live(value):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -187,8 +188,8 @@ def weight(numbers: Mapping[str, Number], claims: int, *, legal_only: bool) -> i
     By cost: femtoseconds saved. Where every legal match is wanted (`cost="always"`, and raises, which cost nothing):
     most computing ops first, then fewest regions, then the benefit.
     """
-    saved = round(numbers["benefit"].value * FEMTOSECONDS)
+    benefit, ten_seconds = numbers["benefit"].value, 10**16
+    saved = round(benefit * FEMTOSECONDS) if math.isfinite(benefit) else -ten_seconds
     if not legal_only:
         return saved
-    ten_seconds = 10**16
     return claims * 10**18 - 10**17 + max(-ten_seconds, min(saved, ten_seconds))

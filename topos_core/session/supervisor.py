@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from topos_core.session import processes
+from topos_core.session.control_group import ControlGroup, enter, make_control_group
 from topos_core.session.messages import PROTOCOL, Decoder, encode
 from topos_core.session.version import VERSION
 
@@ -58,6 +59,7 @@ class _Worker:
     resident: int = 0
     dump: str = ""
     processor_ticks: int = 0
+    group: ControlGroup | None = None
 
 
 @dataclass(slots=True)
@@ -182,6 +184,7 @@ def _fork(
 ) -> None:
     stack_read, stack_write = os.pipe()
     parent = os.getpid()
+    group = make_control_group(f"topos-{parent}-{identity}", supervisor.settings["memory"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # BLAS has threads; it re-makes them after a fork
         process = os.fork()
@@ -204,7 +207,10 @@ def _fork(
     for descriptor in (channel, output, stack_write):
         os.close(descriptor)
     os.set_blocking(stack_read, False)
-    supervisor.workers[identity] = _Worker(identity, process, report, stack_read)
+    if group is not None and not enter(group, process):
+        group.remove()
+        group = None
+    supervisor.workers[identity] = _Worker(identity, process, report, stack_read, group=group)
     _report(report, {"born": process})
 
 
@@ -227,6 +233,8 @@ def _end(worker: _Worker, reason: str) -> None:
         worker.reason = reason
         if reason in ("time", "memory"):
             worker.dump = _stack_of(worker)
+    if worker.group is not None:
+        worker.group.kill()
     processes.kill_tree(worker.process)
 
 
@@ -265,6 +273,11 @@ def _reap(supervisor: _Supervisor) -> None:
         if worker is None:
             continue  # an orphan of user code, adopted and now gone
         del supervisor.workers[worker.identity]
+        if worker.group is not None:
+            if worker.reason is None and worker.group.was_out_of_memory():
+                worker.reason = "memory"
+            worker.group.kill()
+            worker.group.remove()
         code = os.waitstatus_to_exitcode(status)
         _report(
             worker.report,

@@ -1,0 +1,69 @@
+"""Prints a model as StableHLO, with what was taken as named ops; --verify runs it on real compilers."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from topos_core.cli.main import OK, exit_code_of
+from topos_core.cli.options import add_cost, add_dialect, add_dims, add_observe, add_untrusted, request_options
+from topos_core.cli.projects import only, projects
+from topos_core.cli.terminal import Terminal, shown
+from topos_core.errors import ConfigurationError
+from topos_core.session.workspace import parse_target
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument("target", metavar="TARGET")
+    parser.add_argument("-o", "--output", metavar="FILE", help="writes the module there, not to standard output")
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="parses the module, runs it on XLA and the reference interpreter, and prints the largest difference instead",
+    )
+    add_dialect(parser)
+    add_cost(parser)
+    add_dims(parser)
+    add_observe(parser)
+    add_untrusted(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Emits; gives the exit code."""
+    target = parse_target(arguments.target)
+    with projects(terminal, untrusted=arguments.untrusted) as opened:
+        workspace = opened.workspace(target.path)
+        options = {**request_options(arguments, workspace.configuration, "reference"), "consumer": "stablehlo"}
+        reply = opened.trace(target, {**options, "sources": False})
+        if "error" not in reply:
+            entry = only(arguments.target, reply)
+            reply = entry
+            if "error" not in entry:
+                agent = opened.agent(workspace)
+                reply = agent.emit(entry["target"], options, verify=arguments.verify, progress=terminal.progress)
+    if "error" in reply:
+        terminal.failure(reply["error"])
+        return exit_code_of(reply["error"]["code"])
+    if arguments.output is not None:
+        _write(arguments.output, reply["text"])
+    if arguments.verify:
+        return _verification(reply["verification"], terminal)
+    if arguments.output is None:
+        terminal.data(reply["text"])
+    return OK
+
+
+def _verification(verification: Mapping[str, Any], terminal: Terminal) -> int:
+    raise NotImplementedError
+
+
+def _write(file: str, text: str) -> None:
+    try:
+        with open(file, "w", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{shown(file)} cannot be written: {(error.strerror or str(error)).lower()}", code="TP505"
+        ) from None

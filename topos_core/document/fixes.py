@@ -1,0 +1,161 @@
+"""Edits that end a blocked finding: move the observation to a free value, or remove it. Derived from the source's syntax."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from topos_core.document import phrases
+from topos_core.document.display import display
+from topos_core.document.finding import Edit, Fix
+from topos_core.document.places import Places, split_lines
+from topos_core.tape.span import Span
+from topos_core.tape.tape import Observation
+
+_REMOVABLE: Final = ("observe", "print")
+
+
+@dataclass(slots=True)
+class Sources:
+    """The syntax trees of the traced texts; parsed only where a fix is looked for."""
+
+    places: Places
+    _files: dict[str, _File | None] = field(init=False, default_factory=dict)
+
+    def fixes(self, observation: Observation, nearest_free: int | None) -> tuple[Fix, ...]:
+        """Lists the edits that end the observation, best first; nothing where the syntax does not say how."""
+        if observation.kind not in _REMOVABLE:
+            return ()
+        tape = self.places.tape
+        raw = tape.locations[observation.location].span
+        file = self._file(raw.path)
+        if file is None:
+            return ()
+        call = file.call_at(raw)
+        if call is None:
+            return ()
+        shown = self.places.path(raw.path)
+        name = observation.name or tape.names.get(observation.value)
+        removed = file.removal(call, shown)
+        found = []
+        if nearest_free is not None and observation.kind == "observe":
+            free = tape.location_of(nearest_free).span
+            moved = file.move(call, free, shown) if free.path == raw.path else None
+            if moved is not None:
+                target, edits = moved
+                found.append(Fix(phrases.fix_move(display(target)), edits))
+        if removed is not None:
+            found.append(Fix(phrases.fix_remove(display(name) if name else None), (removed,)))
+        return tuple(found)
+
+    def _file(self, path: str) -> _File | None:
+        if path not in self._files:
+            text = self.places.tape.sources.get(path)
+            try:
+                self._files[path] = _File(text, ast.parse(text)) if text is not None else None
+            except (
+                SyntaxError,
+                ValueError,
+                RecursionError,
+            ):  # a tape may carry a text that is no Python: there is no edit of it
+                self._files[path] = None
+        return self._files[path]
+
+
+@dataclass
+class _File:
+    """One source text with its tree. Columns of `ast` are UTF-8 bytes; spans count code points."""
+
+    text: str
+    tree: ast.Module
+
+    def call_at(self, span: Span) -> ast.Call | None:
+        """Finds the call that stands exactly at a span."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call) and self.place(node, span.path) == span:
+                return node
+        return None
+
+    def removal(self, call: ast.Call, path: str) -> Edit | None:
+        """Removes a call that is a statement of its own: its lines, or `pass` where nothing else is left in the block."""
+        statement, block = self._statement(call)
+        if statement is None or not isinstance(statement, ast.Expr) or statement.value is not call:
+            return None
+        if not self._alone_on_its_lines(statement):
+            return None
+        if len(block) == 1:
+            return Edit(self.place(statement, path), "pass")
+        assert statement.end_lineno is not None
+        return Edit(Span(path, statement.lineno, 0, statement.end_lineno + 1, 0), "")
+
+    def move(self, call: ast.Call, free: Span, path: str) -> tuple[str, tuple[Edit, ...]] | None:
+        """Observes the variable that holds the free value, behind its assignment, instead."""
+        removed = self.removal(call, path)
+        statement, block = self._statement(call)
+        if removed is None or statement is None:
+            return None
+        for other in block:
+            if (
+                isinstance(other, ast.Assign)
+                and len(other.targets) == 1
+                and isinstance(other.targets[0], ast.Name)
+                and self.place(other.value, free.path) == free
+                and self._alone_on_its_lines(other)
+                and len(call.args) >= 1
+                and isinstance(call.args[0], ast.Name)
+            ):
+                assert other.end_lineno is not None
+                target = other.targets[0].id
+                called = ast.get_source_segment(self.text, call.func) or "tp.observe"
+                label = f', "{target}"' if len(call.args) + len(call.keywords) > 1 else ""
+                indent = self._lines[other.lineno - 1][: self.place(other, path).column]
+                inserted = Edit(
+                    Span(path, other.end_lineno + 1, 0, other.end_lineno + 1, 0), f"{indent}{called}({target}{label})\n"
+                )
+                if (
+                    statement.lineno == other.end_lineno + 1
+                ):  # the observation already stands there: one edit, no overlap
+                    return target, (Edit(removed.place, inserted.text),)
+                return target, tuple(sorted((removed, inserted), key=lambda edit: edit.place))
+        return None
+
+    def place(self, node: ast.expr | ast.stmt, path: str) -> Span:
+        """Gives a node's span in code points."""
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return Span(
+            path,
+            node.lineno,
+            self._column(node.lineno, node.col_offset),
+            node.end_lineno,
+            self._column(node.end_lineno, node.end_col_offset),
+        )
+
+    def _column(self, line: int, offset: int) -> int:
+        return len(self._lines[line - 1].encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "replace"))
+
+    def _statement(self, call: ast.Call) -> tuple[ast.stmt | None, list[ast.stmt]]:
+        """Finds the innermost statement around a call and the block that it stands in."""
+        found: tuple[ast.stmt | None, list[ast.stmt]] = (None, [])
+        for node in ast.walk(self.tree):
+            for block in (getattr(node, part, None) for part in ("body", "orelse", "finalbody")):
+                if isinstance(block, list):
+                    for statement in block:
+                        if isinstance(statement, ast.stmt) and any(inner is call for inner in ast.walk(statement)):
+                            found = (statement, block)  # walk is breadth first: the last one found is the innermost
+        return found
+
+    def _alone_on_its_lines(self, statement: ast.stmt) -> bool:
+        """Tells whether nothing but the statement stands on its lines (`a; b` and `if x: a` do not qualify)."""
+        assert statement.end_lineno is not None
+        place = self.place(statement, "")
+        before = self._lines[statement.lineno - 1][: place.column]
+        after = self._lines[statement.end_lineno - 1][place.end_column :].strip()
+        ends_with_newline = statement.end_lineno < len(self._lines)
+        return not before.strip() and (not after or after.startswith("#")) and ends_with_newline
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return split_lines(self.text)

@@ -1,0 +1,163 @@
+"""A plan for a terminal. Verdicts are words first; colour only repeats them and is off unless asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from topos_core.document import phrases
+from topos_core.plan.decision import Number
+
+Document = Mapping[str, Any]
+
+_COLOURS: Final = {
+    "taken": "32",
+    "declined": "33",
+    "blocked": "35",
+    "near_miss": "36",
+    "error": "31",
+    "dim": "2",
+    "bold": "1",
+}
+_ORDER: Final = ("blocked", "declined", "near_miss", "taken")
+_INDENT: Final = " " * 10
+
+
+def render_plan(document: Document, *, colour: bool = False) -> str:
+    """Renders a `topos.plan/1` document: totals, then every region, the larger before the smaller, then the readers."""
+    paint = _Paint(colour)
+    machine = document["machine"]
+    settings = [document["consumer"], document["fidelity"], f"machine {machine}"]
+    if document["cost"] != "model":
+        settings.append(f"cost {document['cost']}")
+    if document["consumer"] == "stablehlo":
+        settings.append(f"dialect {document['dialect']}")
+    lines = [f"{paint('bold', document['target'])}  ({', '.join(settings)})", f"  {_counts(document['counts'], paint)}"]
+    lines += _totals(document, machine)
+    for region, alike in _collapsed(_told(document["regions"])):
+        lines += ["", *_region(region, alike, machine, paint)]
+    readers = [o for o in document["observations"] if o["kind"] != "output" and not o["ignored"]]
+    if readers:
+        lines += ["", "observed"]
+        for o in readers:
+            name = f" `{o['name']}`" if o["name"] else ""
+            effect = _effect(o, document["regions"])
+            lines.append(f"  {_where(o)}: %{o['value']}{name} by {phrases.reader(o['kind'], None)}; {effect}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+class _Paint:
+    def __init__(self, colour: bool) -> None:
+        self.colour = colour
+
+    def __call__(self, name: str, text: str) -> str:
+        return f"\x1b[{_COLOURS[name]}m{text}\x1b[0m" if self.colour else text
+
+
+def _where(place: Document) -> str:
+    return f"{place['path']}:{place['line']}:{place['column'] + 1}"
+
+
+def _counts(counts: Document, paint: _Paint) -> str:
+    near = counts["near_miss"]
+    parts = [
+        paint("taken", f"{counts['taken']} taken") if counts["taken"] else "0 taken",
+        paint("declined", f"{counts['declined']} declined") if counts["declined"] else "0 declined",
+        paint("blocked", f"{counts['blocked']} blocked") if counts["blocked"] else "0 blocked",
+        f"{near} near miss{'' if near == 1 else 'es'}",
+        f"{counts['ops']} op{'' if counts['ops'] == 1 else 's'}",
+    ]
+    if counts["opaque"]:
+        parts.append(f"{counts['opaque']} opaque")
+    return ", ".join(parts)
+
+
+def _totals(document: Document, machine: str) -> list[str]:
+    recorded, planned = document["totals"]["recorded"], document["totals"]["planned"]
+    lines = []
+    for name, title in (("seconds", "time"), ("calls", "calls")):
+        before, after = _number(recorded[name]), _number(planned[name])
+        lines.append(f"  {title} {phrases.figure(before)} -> {phrases.with_basis(after, machine)}")
+    before, after = (
+        Number(side["bytes_read"]["value"] + side["bytes_written"]["value"], "byte", "counted")
+        for side in (recorded, planned)
+    )
+    lines.append(f"  traffic {phrases.figure(before)} -> {phrases.with_basis(after, machine)}")
+    live = document["liveness"]
+    before, after = (Number(live[name], "byte", "counted") for name in ("recorded_peak_bytes", "peak_bytes"))
+    lines.append(f"  peak {phrases.figure(before)} -> {phrases.with_basis(after, machine)}")
+    return lines
+
+
+def _told(regions: Sequence[Document]) -> list[Document]:
+    """Orders by verdict, what loses most first, then by tape; a region with a parent follows it."""
+    children: dict[str, list[Document]] = {}
+    known = {region["id"] for region in regions}
+    tops = []
+    for region in regions:
+        if region["parent"] in known:
+            children.setdefault(region["parent"], []).append(region)
+        else:
+            tops.append(region)
+    ordered: list[Document] = []
+
+    def add(region: Document) -> None:
+        ordered.append(region)
+        for child in children.get(region["id"], ()):
+            add(child)
+
+    for region in sorted(tops, key=lambda r: (_ORDER.index(r["verdict"]), r["root"])):
+        add(region)
+    return ordered
+
+
+def _collapsed(regions: Iterable[Document]) -> list[tuple[Document, int]]:
+    """Folds structurally equal regions of one place and verdict into the first, with their number."""
+    found: dict[tuple[Any, ...], tuple[Document, int]] = {}
+    for region in regions:
+        key = (
+            region["fold"],
+            region["verdict"],
+            region["code"],
+            region["path"],
+            region["line"],
+            region["column"],
+            region["headline"],
+        )
+        known = found.get(key)
+        found[key] = (region, 1) if known is None else (known[0], known[1] + 1)
+    return list(found.values())
+
+
+def _region(region: Document, alike: int, machine: str, paint: _Paint) -> list[str]:
+    verdict = region["verdict"]
+    word = f"{verdict.replace('_', ' '):<9}"
+    title = region["headline"].rpartition(": ")[0]
+    count = f" {phrases.repeats(alike)}" if alike > 1 else ""
+    code = f" {region['code']}" if region["code"] else ""
+    inside = f" (inside {region['parent']})" if region["parent"] else ""
+    scope = f" in {'.'.join(region['scope'])}" if region["scope"] else ""
+    lines = [f"{paint(verdict, word)} {paint('bold', title)}{count}{code}{inside}", f"{_INDENT}{_where(region)}{scope}"]
+    lines.append(f"{_INDENT}{region['reason'].partition(': ')[2]}")
+    if region["kernel"] and not region["reason"].endswith(region["kernel"]):
+        lines.append(f"{_INDENT}runs as {region['kernel']}")
+    lines += [f"{_INDENT}{detail}" for detail in region["details"]]
+    if region["action"]:
+        lines.append(f"{_INDENT}you can: {region['action']}")
+    for consumer, other in region["others"].items():
+        lines.append(f"{_INDENT}{consumer}: {other['reason']}")
+    return lines
+
+
+def _effect(observation: Document, regions: Sequence[Document]) -> str:
+    if observation["blocks"]:
+        return f"blocks {', '.join(observation['blocks'])}"
+    for region in regions:
+        for name, values in region["named"].items():
+            if region["verdict"] == "taken" and observation["value"] in values:
+                return f"kept: {name} of {region['id']}"
+    return "blocks nothing"
+
+
+def _number(data: Document) -> Number:
+    return Number(data["value"], data["unit"], data["basis"])

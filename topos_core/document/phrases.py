@@ -1,0 +1,294 @@
+"""Every sentence that people read, worded once: verdict first, one reason, one number with its basis, one action.
+
+Lower case, no full stop. Arguments are display-ready; nothing here looks at a tape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from topos_core.plan.decision import Number
+from topos_core.tape.tape import ObservationKind
+
+_READERS: Final[dict[ObservationKind, str]] = {
+    "output": "the caller (it is returned)",
+    "observe": "`tp.observe`",
+    "print": "a print",
+    "item": "`.item()`",
+    "hook": "a forward hook",
+    "kept": "a kept reference",
+}
+_TIMES: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+_SIZES: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_COUNTS: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_PLURALS: Final = {"flop": "flops", "call": "calls", "op": "ops", "value": "values"}
+
+
+# -- figures
+
+
+def figure(number: Number) -> str:
+    """Writes a number with its unit: `4.12 us`, `256 KiB`, `1.05 Mflops`."""
+    value = number.value
+    match number.unit:
+        case "second":
+            return _scaled(value, _TIMES, "0 s")
+        case "byte":
+            return f"{value:.0f} B" if abs(value) < 1 << 10 else _scaled(value, _SIZES, "0 B")
+        case "share":
+            return f"{value:.2g}"
+    unit = number.unit if abs(value) == 1 else _PLURALS.get(number.unit, number.unit)
+    if abs(value) < 10_000:
+        return f"{value:g} {unit}".rstrip()
+    return _scaled(value, _COUNTS, "0") + unit
+
+
+def with_basis(number: Number, machine: str) -> str:
+    """Writes a number and how it is known; predicted ones name their machine profile."""
+    return f"{figure(number)} ({basis(number, machine)})"
+
+
+def basis(number: Number, machine: str) -> str:
+    """Says how a number is known."""
+    return f"modelled, {machine}" if number.basis == "modelled" else number.basis
+
+
+def _scaled(value: float, scales: Sequence[tuple[float, str]], zero: str) -> str:
+    if value == 0:
+        return zero
+    for scale, unit in scales:
+        if abs(value) >= scale:
+            return f"{value / scale:.3g} {unit}"
+    scale, unit = scales[-1]
+    return f"{value / scale:.3g} {unit}"
+
+
+# -- headlines and reasons
+
+
+def headline(title: str, verdict: str) -> str:
+    """Heads a region: what was recognised, then the verdict."""
+    return f"{title}: {verdict.replace('_', ' ')}"
+
+
+def taken(consumer: str, kernel: str, recorded_ops: int) -> str:
+    """Says what a taken region became."""
+    if consumer == "stablehlo":
+        return f"taken: becomes {kernel}"
+    return f"taken: one kernel instead of {recorded_ops} recorded op{'' if recorded_ops == 1 else 's'}"
+
+
+def blocked(value: str, reader: str, more: int) -> str:
+    """Says which value of a blocked region is read, and by whom."""
+    others = f", and {more} more reader{'s' if more > 1 else ''}" if more else ""
+    return f"blocked: {value} is read by {reader}{others}; the faster form never makes it"
+
+
+def blocked_finding(title: str, value: str, reader: str) -> str:
+    """Heads the finding at the reader's line."""
+    return f"blocked: {title} runs as recorded because {value} is read by {reader} here"
+
+
+def reader(kind: ObservationKind, name: str | None) -> str:
+    """Names a reader by its kind and by what it called the value, where that says more."""
+    text = _READERS[kind]
+    return f"{text} {name}" if name and kind in ("hook", "kept") else text
+
+
+def shared(value: str, op: str, place: str) -> str:
+    """Says who else reads a computed inner value."""
+    return f"declined: {value}, computed inside, is also read by {op} at {place}"
+
+
+def waits_for_itself(name: str, op: str, place: str) -> str:
+    """Says that a region would have to run before itself."""
+    return f"declined: {op} at {place} reads its result {name} and feeds the region again"
+
+
+def cost(before: Number, after: Number, machine: str) -> str:
+    """Puts the two predicted times side by side."""
+    return (
+        f"declined: the kernel is predicted to take {figure(after)}, the recorded ops {figure(before)}"
+        f" ({basis(before, machine)})"
+    )
+
+
+def covered(winner: str, place: str) -> str:
+    """Names the region that won the ops."""
+    return f"declined: {winner} at {place} claims some of its ops and saves more"
+
+
+def switched_off(pattern: str) -> str:
+    """Says that somebody switched the pattern off."""
+    return f"declined: {pattern} is switched off here"
+
+
+def declined(reason: str) -> str:
+    """Passes on what a consumer gave as its reason."""
+    return f"declined: {reason}"
+
+
+def near_miss(sentence: str) -> str:
+    """Passes on what differs."""
+    return f"near miss: {sentence}"
+
+
+def kept(name: str, title: str) -> str:
+    """Notes that an observed value is a named result."""
+    return f"kept: {name} is a named result of the {title}, which is taken and writes it back"
+
+
+def inside_other(title: str, reason: str) -> str:
+    """Says that another consumer runs a match as part of a larger one."""
+    return f"part of {title}, {reason}"
+
+
+# -- details: further sentences, most useful first
+
+
+def saves(benefit: Number, before: Number, machine: str) -> str:
+    """Says what a taken region is predicted to save."""
+    return f"saves about {figure(benefit)} of {figure(before)} ({basis(benefit, machine)})"
+
+
+def would_cost(price: Number, machine: str) -> str:
+    """Says what an observation is predicted to cost."""
+    if price.value <= 0:
+        return f"reading it costs no time ({basis(price, machine)})"
+    return f"reading it costs about {figure(price)} per run ({basis(price, machine)})"
+
+
+def traffic(before: Number, after: Number) -> str:
+    """Compares memory traffic."""
+    return f"moves {figure(after)} instead of {figure(before)} ({after.basis})"
+
+
+def one_by_one(calls: int) -> str:
+    """Says what runs in place of a region that is not taken."""
+    return "its one op runs as recorded" if calls == 1 else f"its {calls} ops run one by one"
+
+
+def writes_back(names: Sequence[str]) -> str:
+    """Lists named results that are made too."""
+    return f"writes back {_listed(names)}"
+
+
+def contains(names: Sequence[str]) -> str:
+    """Lists smaller matches inside."""
+    return f"contains {_listed(names)}"
+
+
+def error_bound(relative: float, absolute: float, probe: str) -> str:
+    """States the measured envelope of a fast kernel."""
+    return f"error against float64 at most {relative:.1e} relative plus {absolute:.1e} (measured on {probe})"
+
+
+def not_further(pattern: str, sentence: str) -> str:
+    """Says why a match did not take in more."""
+    return f"no further as {pattern}: {sentence}"
+
+
+def held(steps_held: int, steps: int, expected: str, found: str) -> str:
+    """Says how near a near miss came and what the first difference is."""
+    return f"{steps_held} of {steps} steps held; expected {expected}, found {found}"
+
+
+def over_path(path: Sequence[str]) -> str:
+    """Lists the values between the inner value and the reader."""
+    return "read over " + " -> ".join(path)
+
+
+def assumed() -> str:
+    """Says that nobody could decide whether the value is read."""
+    return "assumed: whether it is read could not be decided from outside"
+
+
+def also(count: int) -> str:
+    """Counts further regions with the same finding at the same place."""
+    return f"the same holds for {count} more region{'s' if count > 1 else ''} at this place"
+
+
+def repeats(count: int) -> str:
+    """Counts places with the same story."""
+    return f"x{count}"
+
+
+# -- actions
+
+
+def observe_instead(value: str, place: str) -> str:
+    """Proposes the nearest value that may be read for nothing."""
+    return f"observe {value} at {place} instead: that costs nothing"
+
+
+def stop_reading() -> str:
+    """Proposes to remove the reader."""
+    return "remove the reader, or accept that the region runs as recorded"
+
+
+def use_border(op: str) -> str:
+    """Proposes how to end a shared interior."""
+    return f"compute what {op} needs from the region's result or inputs, or accept that the ops run as recorded"
+
+
+def take_anyway() -> str:
+    """Proposes to override the cost model."""
+    return "`--cost always` takes it anyway"
+
+
+def bind_extent() -> str:
+    """Proposes to bind an unknown extent."""
+    return "bind the dimension with `--dim NAME=SIZE`"
+
+
+def allow_fast() -> str:
+    """Proposes the other fidelity."""
+    return "`--fidelity fast` allows a kernel inside its measured error"
+
+
+# -- related places
+
+
+def made_here() -> str:
+    """Labels the observed value's own line."""
+    return "the value is made here"
+
+
+def region_here(title: str) -> str:
+    """Labels the region's root."""
+    return f"the {title} ends here"
+
+
+def read_here(op: str) -> str:
+    """Labels another reader."""
+    return f"{op} reads it here"
+
+
+def winner_here(title: str) -> str:
+    """Labels the winner of the ops."""
+    return f"{title} was chosen here"
+
+
+def differs_here() -> str:
+    """Labels the first difference of a near miss."""
+    return "the first difference stands here"
+
+
+# -- fixes
+
+
+def fix_move(name: str) -> str:
+    """Titles the edit that observes a free value instead."""
+    return f"observe `{name}` instead"
+
+
+def fix_remove(name: str | None) -> str:
+    """Titles the edit that removes a reader."""
+    return f"stop observing `{name}`" if name else "remove this reader"
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) <= 1:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"

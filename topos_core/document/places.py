@@ -1,0 +1,97 @@
+"""Where things stand, and what people call them: relative paths, spans, names and short expressions of values."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from pathlib import PurePath
+from typing import Final
+
+import topos_core
+from topos_core.document.display import display
+from topos_core.tape.span import Span
+from topos_core.tape.tape import Tape
+
+_PACKAGE: Final = PurePath(topos_core.__file__).parent.parent.as_posix() + "/"
+_INSTALLED: Final = re.compile(r".*/(?:site|dist)-packages/")
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_LONGEST: Final = 40  # a longer expression is called by its op
+
+
+def relative_path(path: str, root: str | None) -> str:
+    """Gives a path as documents show it: relative to the project, to the installed packages, or to topos itself.
+
+    Nothing is read from disk; a path outside of all three stays as it is. Forward slashes everywhere.
+    """
+    text = PurePath(path).as_posix() if "\\" not in path else path.replace("\\", "/")
+    if root is not None:
+        folder = PurePath(root).as_posix().rstrip("/") + "/"
+        if text.startswith(folder):
+            return display(text[len(folder) :])
+    installed = _INSTALLED.match(text)
+    if installed is not None:
+        return display(text[installed.end() :])
+    if text.startswith(_PACKAGE + "topos_core/"):
+        return display(text[len(_PACKAGE) :])
+    return display(text)
+
+
+def split_lines(text: str) -> list[str]:
+    """Splits source as Python and editors count lines: form feeds and U+2028 end none."""
+    return _LINE_END.split(text)
+
+
+def written(place: Span) -> str:
+    """Writes a place for people: `path:line:column`, both from 1."""
+    return f"{place.path}:{place.line}:{place.column + 1}"
+
+
+class Places:
+    """Answers where a tape's values and readers stand, in display-ready form. One per document; remembers what it worked out."""
+
+    def __init__(self, tape: Tape, root: str | None = None) -> None:
+        self.tape = tape
+        self.root = root
+        self._paths: dict[str, str] = {}
+        self._spans: dict[int, Span] = {}
+
+    def path(self, path: str) -> str:
+        """Gives the path that the document shows."""
+        known = self._paths.get(path)
+        if known is None:
+            known = self._paths[path] = relative_path(path, self.root)
+        return known
+
+    def location(self, row: int) -> Span:
+        """Gives the span that a location is shown at."""
+        span = self._spans.get(row)
+        if span is None:
+            raw = self.tape.locations[row].span
+            span = self._spans[row] = raw._replace(path=self.path(raw.path))
+        return span
+
+    def value(self, value: int) -> Span:
+        """Gives the span at which a value was made."""
+        return self.location(self.tape.ops[value].location)
+
+    def expression(self, row: int) -> str | None:
+        """Gives the source text of a location's expression where it is short and stands on one line."""
+        span = self.tape.locations[row].span
+        lines = self._lines.get(span.path)
+        if lines is None or span.line != span.end_line or not 1 <= span.line <= len(lines):
+            return None
+        text = lines[span.line - 1][span.column : span.end_column].strip()
+        return display(text) if 0 < len(text) <= _LONGEST else None
+
+    def called(self, value: int) -> str:
+        """Gives what a person calls a value: its name, else its expression, else its op."""
+        name = self.tape.names.get(value)
+        if name:
+            return f"`{display(name)}`"
+        op = self.tape.ops[value]
+        text = self.expression(op.location)
+        return f"`{text}`" if text else f"the {display(op.name)} at {written(self.value(value))}"
+
+    @cached_property
+    def _lines(self) -> dict[str, list[str]]:
+        return {path: split_lines(text) for path, text in self.tape.sources.items()}

@@ -1,0 +1,76 @@
+"""What terms answer to a search: one pass over all terms of the search, then a look-up per value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from topos_core.matching.binding import Found
+from topos_core.matching.context import Context
+from topos_core.matching.core import Keys
+from topos_core.matching.match import Match, NearMiss
+from topos_core.matching.near import sifted
+from topos_core.matching.pattern import Find
+from topos_core.matching.telling import near_miss
+from topos_core.matching.term import Index, Named, recognise
+
+ROOTS: Final = frozenset(
+    [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "neg",
+        "sqrt",
+        "rsqrt",
+        "pow",
+        "exp",
+        "log",
+        "tanh",
+        "erf",
+        "abs",
+        "maximum",
+        "minimum",
+        "select",
+        "cast",
+        "sum",
+        "max",
+        "min",
+        "matmul",
+    ]
+)
+"""Ops at which a term can root: a factor or a sign may always be the last op of a spelling."""
+
+Facts = Callable[[Found], Any]
+"""Turns what was found into a pattern's facts; None where it is another pattern's business."""
+
+
+def finder(identifier: str) -> Find:
+    """Gives the `find` of a pattern that is a term."""
+
+    def find(context: Context, root: int, /) -> Match | NearMiss | None:
+        return context.once(answers).get((identifier, root))
+
+    return find
+
+
+def answers(context: Context) -> Mapping[tuple[str, int], Match | NearMiss]:
+    """Recognises every term of the search at once."""
+    terms = {pattern.identifier: pattern.term for pattern in context.patterns if pattern.term is not None}
+    keys = Keys(context.tape, context.views)
+    recognised = recognise(keys, Index([Named(name, term) for name, term in terms.items()]))
+    kept = [(found, facts) for found in recognised.found if (facts := terms[found.identifier].facts(found)) is not None]
+    missed, stopped = sifted(keys, recognised, [found for found, _ in kept])
+    out: dict[tuple[str, int], Match | NearMiss] = {}
+    for one in missed:
+        told = near_miss(keys, one)
+        if told is not None:
+            out[one.identifier, one.root] = told
+    for found, facts in kept:
+        at = found.identifier, found.root
+        notes = [note for one in stopped.get(at, ()) if (note := near_miss(keys, one)) is not None]
+        named = {name: values for name, values in found.named.items() if values}
+        out[at] = Match(
+            *at, dict(found.bindings), found.interior, found.computing, named, facts, tuple(notes)
+        )  # fmt: skip
+    return out

@@ -1,0 +1,28 @@
+"""Arrays by role: what a pattern's own formula needs to run on the arrays that a match binds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from topos_core.matching.facts import Layout
+
+
+def arranged(array: np.ndarray, layout: Layout, roles: Sequence[str]) -> np.ndarray:
+    """Gives one axis per role, in this order; an absent role has one position."""
+    groups = [_axes(layout, role) for role in roles]
+    shaped = array.reshape(layout.shape).transpose([axis for axes in groups for axis in axes])
+    return shaped.reshape([math.prod(layout.shape[axis] for axis in axes) for axes in groups])
+
+
+def restored(array: np.ndarray, layout: Layout, roles: Sequence[str]) -> np.ndarray:
+    """Undoes `arranged`: gives `layout.shape` from one axis per role; the recorded shape is a reshape away."""
+    order = [axis for role in roles for axis in _axes(layout, role)]
+    return array.reshape([layout.shape[axis] for axis in order]).transpose(np.argsort(order) if order else ())
+
+
+def _axes(layout: Layout, role: str) -> list[int]:
+    axes = [axis for axis, own in enumerate(layout.roles) if own == role]
+    return sorted(axes, key=lambda axis: layout.rank[axis])

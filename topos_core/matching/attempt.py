@@ -1,0 +1,399 @@
+"""One try of one template at one function of a program: structure, told apart by what fails first.
+
+Structure comes first: holes are bound, digits of reductions are matched with digits of the root. What that leaves open are
+equations between coefficients (`solving.py`) and the rule which digit may vary with which hole (`labelling.py`). A failure
+keeps what was needed and what was found as they are; nobody pays for a sentence that nobody reads (`telling.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from topos_core.matching.core import WIDEST
+from topos_core.matching.func import Form, Func, Kid, Map, composed
+from topos_core.matching.products import power
+from topos_core.matching.symbol import Coefficient
+from topos_core.matching.template import Template
+
+
+class Failure(NamedTuple):
+    """Where a try ended: further is better, by (stage, steps that held, rank of the code)."""
+
+    stage: int
+    steps: int
+    rank: int
+    code: str
+    expected: Any
+    found: Any
+    func: Func
+
+
+class Equation(NamedTuple):
+    """`found == expected`, to be solved once the structure has matched."""
+
+    found: Coefficient
+    expected: Coefficient
+    what: str
+    func: Func
+
+
+class Held(NamedTuple):
+    """A function of the template and what it is in the program: `func(map) == factor * template`."""
+
+    template: Func
+    func: Func
+    map: Map
+    factor: Coefficient
+
+
+STRUCTURE, DIGITS, NUMBERS = 0, 1, 2
+
+
+class Attempt:
+    """The state of one try. `bound`, `reduced` and `alias` only grow, and shrink back where a choice was wrong.
+
+    Attributes:
+        top: The function that is matched with the template's root.
+        bound: Holes, as (function, map over the digits of this try).
+        equations: What must hold between numbers.
+        extents: Of every digit: the root's own come first, then those of each reduction that was met.
+        reduced: The labels of the reduction that met every reduced digit; it is one of them.
+        alias: A reduced digit that is another digit.
+        reductions: (labels, digits, function) of every reduction.
+        signs: (hole, sign) pairs that the factor of a hole must have.
+        scalars: Constants bound to a value that is one number at run time.
+        choices: How many candidates there were at each choice; `script` says which comes first.
+    """
+
+    def __init__(self, template: Template, top: Func, script: Sequence[int] = ()) -> None:
+        self.template = template
+        self.top = top
+        self.script = script
+        self.bound: dict[str, tuple[Func, Map]] = {}
+        self.equations: list[Equation] = []
+        self.extents: list[int] = list(top.shape)
+        self.root_digits = len(top.shape)
+        self.reduced: dict[int, tuple[str, ...]] = {}
+        self.alias: dict[int, int] = {}
+        self.reductions: list[tuple[tuple[str, ...], tuple[int, ...], Func]] = []
+        self.signs: list[tuple[str, float]] = []
+        self.scalars: dict[str, Func] = {}
+        self.held: list[Held] = []
+        self.choices: list[int] = []
+        self.steps = 0
+        self.stage = STRUCTURE
+        self.failure: Failure | None = None
+        self.labels: dict[str, list[int]] = {}  # filled in by `labelled`
+        self.known: dict[str, float] = {}  # filled in by `solved`
+        self._grown: list[tuple[dict[Any, Any], Any]] = []
+
+    # ---- undoing
+
+    def _mark(self) -> tuple[int, ...]:
+        return (
+            len(self._grown), len(self.equations), len(self.extents), len(self.reductions), len(self.signs),
+            len(self.held), self.steps,
+        )  # fmt: skip
+
+    def _undo(self, mark: tuple[int, ...]) -> None:
+        grown = self._grown
+        while len(grown) > mark[0]:
+            where, key = grown.pop()
+            del where[key]
+        del self.equations[mark[1] :], self.extents[mark[2] :], self.reductions[mark[3] :]
+        del self.signs[mark[4] :], self.held[mark[5] :]
+        self.steps = mark[6]
+
+    def _set(self, where: dict[Any, Any], key: Any, value: Any) -> None:
+        where[key] = value
+        self._grown.append((where, key))
+
+    def fail(self, code: str, expected: Any, found: Any, func: Func) -> Coefficient | None:
+        """Keeps a failure if it is further than the furthest so far; always gives None, for a caller to give on."""
+        if code in ("kind", "exponent") and func.kind == "apply" and func.name.startswith("cast"):
+            code = "cast"
+        rank = _RANKS.get(code, 3)
+        best = self.failure
+        if best is None or (self.stage, self.steps, rank) > best[:3]:
+            self.failure = Failure(self.stage, self.steps, rank, code, expected, found, func)
+        return None
+
+    # ---- structure
+
+    def match(self, template: Func, func: Func, map_: Map) -> Coefficient | None:
+        """Matches `func` used with a map: gives the factor in `func(map) == factor * template`, or None."""
+        factor = self._match(template, func, map_)
+        if factor is not None:
+            self.steps += 1
+            if template.kind != "hole":
+                self.held.append(Held(template, func, map_, factor))
+        return factor
+
+    def _match(self, template: Func, func: Func, map_: Map) -> Coefficient | None:
+        kind = template.kind
+        if kind == "hole":
+            return self._bind(template.name, func, map_)
+        if kind == "one":
+            return 1.0 if func.kind == "one" else self.fail("shape", "a constant", func, func)
+        if kind != func.kind:
+            return self.fail("kind", template, func, func)
+        if kind == "apply":
+            return self._match_apply(template, func, map_)
+        if kind == "reduce":
+            return self._match_reduce(template, func, map_)
+        kids = [Kid(kid.func, composed(kid.map, map_), kid.weight) for kid in func.kids]
+        return self._assign(template, func, kids)
+
+    def _match_apply(self, template: Func, func: Func, map_: Map) -> Coefficient | None:
+        if template.name != func.name:
+            return self.fail("kind", template, func, func)
+        if len(template.kids) != len(func.kids):
+            return self.fail("arity", template, func, func)
+        orders = [func.kids]
+        if template.name in ("maximum", "minimum"):
+            orders.append(func.kids[::-1])
+        for kids in orders:
+            mark = self._mark()
+            for wanted, kid in zip(template.kids, kids, strict=True):
+                factor = self.match(wanted.func, kid.func, composed(kid.map, map_))
+                if factor is None:
+                    break
+                self.equate(kid.weight * factor, wanted.weight, f"the factor inside {template.name}", func)
+            else:
+                return 1.0
+            self._undo(mark)
+        return None
+
+    def _match_reduce(self, template: Func, func: Func, map_: Map) -> Coefficient | None:
+        if template.name != func.name:
+            hole = template.kids[0].func.name if len(template.kids) == 1 else ""
+            if {template.name, func.name} != {"max", "min"} or not hole:
+                return self.fail("kind", template, func, func)
+            self.signs.append((hole, -1.0))  # the greatest of -x is minus the least of x
+        elif template.name != "sum" and len(template.kids) == 1 and template.kids[0].func.kind == "hole":
+            self.signs.append((template.kids[0].func.name, 1.0))
+        label = tuple(sorted(self.template.labels[extent] for extent in template.reduced))
+        fresh = tuple(range(len(self.extents), len(self.extents) + len(func.reduced)))
+        self.extents += func.reduced
+        for digit in fresh:
+            self._set(self.reduced, digit, label)
+        self.reductions.append((label, fresh, func))
+        outer = (*map_, *fresh)
+        kids = [Kid(kid.func, composed(kid.map, outer), kid.weight) for kid in func.kids]
+        return self._assign(template, func, kids)
+
+    def _assign(self, template: Func, func: Func, kids: list[Kid]) -> Coefficient | None:
+        """Gives each operand of the template one of the program's: as written first, then with shared ones opened."""
+        kind = "product" if template.kind == "reduce" else func.kind
+        tries = [kids]
+        nested = [k for k, kid in enumerate(kids) if _opens(kind, kid)]
+        if nested:  # one at a time first: the x of `x * r` may itself be a product
+            if len(nested) > 1:
+                tries += [_opened(kind, kids, (k,)) for k in nested[:3]]
+            tries.append(_opened(kind, kids, nested))
+        wanted = len(template.kids)
+        for k, operands in enumerate(tries):
+            last = k + 1 == len(tries)
+            if not last and not wanted <= len(operands) <= wanted + 1:
+                continue
+            mark = self._mark()
+            factor = self._assign_once(template, func, operands)
+            if factor is not None:
+                return factor
+            if not last:
+                self._undo(mark)
+        return None
+
+    def _assign_once(self, template: Func, func: Func, kids: list[Kid]) -> Coefficient | None:
+        constant, wanted = func.constant, template.constant
+        if len(kids) != len(template.kids):
+            scalar = template.kind == "sum" and wanted is not None and constant is None
+            if not (scalar and len(kids) == len(template.kids) + 1):
+                code = "extra" if len(kids) > len(template.kids) else "missing"
+                return self.fail(code, template, kids, func)
+        elif template.kind == "sum" and (wanted is None) != (constant is None):
+            return self.fail("added", wanted, constant, func)
+        order = sorted(template.kids, key=self._urgency)
+        if template.kind != "sum":
+            picked = self._pick_factors(order, kids, 1.0, func)
+            return None if picked is None else picked
+        terms = self._pick_terms(order, kids, (), func)
+        if terms is None:
+            return None
+        pairs, left = terms
+        base = next((pair for pair in pairs if pair[1] == 1), pairs[0])
+        factor = base[0] / base[1] if base[1] != 1 else base[0]
+        for pair in pairs:
+            if pair is not base:
+                self.equate(pair[0] / base[0], pair[1] / base[1] if base[1] != 1 else pair[1], "the coefficient", func)
+        if wanted is None:
+            return factor
+        if constant is not None:
+            self.equate(constant / factor, wanted, "the added constant", func)
+        elif not self._bind_scalar(wanted, left):
+            return self.fail("added", wanted, left[0].func if left else None, func)
+        return factor
+
+    def _urgency(self, kid: Kid) -> int:
+        known = kid.func.kind == "hole" and kid.func.name in self.bound
+        return -self.template.weights[kid.func.number] - known
+
+    def _pick_factors(
+        self, order: Sequence[Kid], kids: list[Kid], factor: Coefficient, func: Func
+    ) -> Coefficient | None:
+        if not order:
+            return factor
+        wanted, rest = order[0], order[1:]
+        candidates = [k for k, kid in enumerate(kids) if kid.weight == wanted.weight and _may_be(wanted.func, kid.func)]
+        for k in self._ordered(candidates, wanted, kids, True):
+            kid = kids[k]
+            mark = self._mark()
+            own = self.match(wanted.func, kid.func, kid.map)
+            if own is not None:
+                more = factor if type(own) is float and own == 1.0 else factor * own**kid.weight
+                result = self._pick_factors(rest, [*kids[:k], *kids[k + 1 :]], more, func)
+                if result is not None:
+                    return result
+            if len(candidates) > 1:
+                self._undo(mark)
+        return None
+
+    def _pick_terms(
+        self, order: Sequence[Kid], kids: list[Kid], pairs: tuple[tuple[Coefficient, Coefficient], ...], func: Func
+    ) -> tuple[tuple[tuple[Coefficient, Coefficient], ...], list[Kid]] | None:
+        if not order:
+            return pairs, kids
+        wanted, rest = order[0], order[1:]
+        candidates = [k for k, kid in enumerate(kids) if _may_be(wanted.func, kid.func)]
+        for k in self._ordered(candidates, wanted, kids, False):
+            kid = kids[k]
+            mark = self._mark()
+            own = self.match(wanted.func, kid.func, kid.map)
+            if own is not None:
+                pair = (kid.weight * own, wanted.weight)
+                result = self._pick_terms(rest, [*kids[:k], *kids[k + 1 :]], (*pairs, pair), func)
+                if result is not None:
+                    return result
+            if len(candidates) > 1:
+                self._undo(mark)
+        return None
+
+    def _ordered(self, candidates: list[int], wanted: Kid, kids: list[Kid], product: bool) -> list[int]:
+        """Gives the candidates in the order in which this try takes them; a replay begins with another one."""
+        if not candidates:
+            self._no_candidate(wanted, kids, product)
+        if len(candidates) < 2:
+            return candidates
+        at = len(self.choices)
+        first = self.script[at] if at < len(self.script) else 0
+        self.choices.append(len(candidates))
+        return [*candidates[first:], *candidates[:first]]
+
+    def _no_candidate(self, wanted: Kid, kids: list[Kid], product: bool) -> None:
+        same = [kid for kid in kids if kid.func.kind == wanted.func.kind and kid.func.name == wanted.func.name]
+        if product and same:
+            self.fail("exponent", wanted, same[0], same[0].func)
+            return
+        heads = wanted.func.heads[-1]
+        near = max(
+            kids,
+            key=lambda kid: (wanted.func.kind == kid.func.kind, (kid.func.heads[-1] & heads).bit_count()),
+            default=None,
+        )
+        if near is not None:
+            self.fail("kind", wanted, near, near.func)
+
+    def _bind_scalar(self, wanted: Coefficient, left: Sequence[Kid]) -> bool:
+        """Binds a constant of the pattern to a value that is one number at run time."""
+        if not left or left[0].map or isinstance(wanted, float):
+            return False
+        name = next((name for name, _ in wanted.exponents if name in self.template.term.constants), None)
+        if name is None:
+            return False
+        self._set(self.scalars, name, left[0].func)
+        return True
+
+    def _bind(self, hole: str, func: Func, map_: Map) -> Coefficient | None:
+        known = self.bound.get(hole)
+        if known is None:
+            self._set(self.bound, hole, (func, map_))
+            return 1.0
+        if known[0] is not func:
+            return self.fail("identity", (hole, known[0]), func, func)
+        mark = self._mark()
+        for a, b in zip(known[1], map_, strict=True):
+            if not self.unify(a, b):
+                self._undo(mark)
+                return self.fail("axis-mixed", (hole, known), (func, map_), func)
+        return 1.0
+
+    # ---- digits
+
+    def root_of(self, digit: int) -> int:
+        """Follows a digit to the one that it is."""
+        while digit in self.alias:
+            digit = self.alias[digit]
+        return digit
+
+    def unify(self, a: Form, b: Form) -> bool:
+        """Makes two forms one, if reduced digits may stand for others; a root's digit stands for itself alone."""
+        first, left = (0, ((a, 1),)) if isinstance(a, int) else a
+        second, right = (0, ((b, 1),)) if isinstance(b, int) else b
+        if first != second or len(left) != len(right):
+            return False
+        for (d, c), (e, k) in zip(sorted(left, key=_by_weight), sorted(right, key=_by_weight), strict=True):
+            d, e = self.root_of(d), self.root_of(e)
+            if c != k or self.extents[d] != self.extents[e]:
+                return False
+            if d == e:
+                continue
+            if d in self.reduced and (e not in self.reduced or e < d):
+                self._set(self.alias, d, e)
+            elif e in self.reduced:
+                self._set(self.alias, e, d)
+            else:
+                return False
+        return True
+
+    def equate(self, found: Coefficient, expected: Coefficient, what: str, func: Func) -> None:
+        """Keeps an equation for later; equal numbers are no equation."""
+        if type(found) is float and type(expected) is float and found == expected:
+            return
+        self.equations.append(Equation(found, expected, what, func))
+
+
+_RANKS = {"missing": 0, "kind": 1, "extra": 1}
+
+
+def _by_weight(term: tuple[int, int]) -> int:
+    return term[1]
+
+
+def _may_be(template: Func, func: Func) -> bool:
+    if template.kind == "hole":
+        return True
+    if template.kind == "reduce" and template.name in ("max", "min"):
+        return func.kind == "reduce" and func.name in ("max", "min")
+    return func.kind == template.kind and func.name == template.name
+
+
+def _opens(kind: str, kid: Kid) -> bool:
+    func = kid.func
+    if func.kind != kind:
+        return False
+    if kind == "sum":
+        return func.constant is None
+    return all(power(inner.weight, kid.weight, len(func.kids)) is not None for inner in func.kids)
+
+
+def _opened(kind: str, kids: Sequence[Kid], which: Sequence[int]) -> list[Kid]:
+    out: list[Kid] = []
+    for k, kid in enumerate(kids):
+        if k not in which or len(out) >= WIDEST:
+            out.append(kid)
+            continue
+        for inner in kid.func.kids:
+            weight = inner.weight * kid.weight if kind == "sum" else power(inner.weight, kid.weight, len(kid.func.kids))
+            out.append(Kid(inner.func, composed(inner.map, kid.map), weight))
+    return out

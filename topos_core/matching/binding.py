@@ -1,0 +1,329 @@
+"""From a match of functions to values of the tape: what is bound, what lies inside, and how bound values lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from topos_core.matching.attempt import Attempt
+from topos_core.matching.closure import computes
+from topos_core.matching.core import FACTOR, Keys
+from topos_core.matching.facts import Layout
+from topos_core.matching.func import Func, Map
+from topos_core.matching.ideal import tolerance
+from topos_core.matching.layout import Piece, build
+from topos_core.matching.solving import close
+from topos_core.matching.symbol import Coefficient, Symbol
+from topos_core.matching.template import COUNT, Template
+from topos_core.matching.view import View
+
+_SAME: Final = 1e-11
+
+
+class Part(NamedTuple):
+    """A stretch of one axis: its extent, the digit of the match that it is part of, and its weight there."""
+
+    extent: int
+    digit: int
+    weight: int
+
+
+Rows = tuple[tuple[Part, ...], ...]
+"""Per axis of a value its parts, most significant first."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """A template that matched at a value.
+
+    Args:
+        identifier: The pattern's.
+        keys: The keys of the tape.
+        template: What matched.
+        root: The value.
+        attempt: Digits and numbers.
+        bindings: The value of each hole.
+        rows: How each bound value lies, by hole; `root_rows` how the root does.
+        interior: Values between root and bindings.
+        moved: Interior movement of bound values, by hole, and the bound value itself: where an axis has other neighbours.
+        named: Values that hold what the template names, by name.
+    """
+
+    identifier: str
+    keys: Keys
+    template: Template
+    root: int
+    attempt: Attempt
+    bindings: Mapping[str, int]
+    rows: Mapping[str, Rows]
+    root_rows: Rows
+    interior: frozenset[int]
+    moved: Mapping[str, tuple[int, ...]]
+    named: Mapping[str, tuple[int, ...]]
+
+    @property
+    def computing(self) -> frozenset[int]:
+        """Collects the root and what carries arithmetic."""
+        tape = self.keys.tape
+        return frozenset((self.root, *(value for value in self.interior if computes(tape, value))))
+
+    def constant(self, name: str) -> float:
+        """Gives a constant of the pattern: as it was recorded, where one number of the match is it."""
+        solved = self.attempt.known[name]
+        for value in sorted(self.interior):
+            own = self.keys.coefficients[value] if self.keys.is_one(value) else None
+            if isinstance(own, float) and close(own, solved, _SAME):
+                return own
+        return float(f"{solved:.12g}")
+
+    def count(self, label: str) -> int:
+        """Counts the positions along a label."""
+        return int(self.attempt.known[COUNT + label])
+
+    def label_of(self, digit: int) -> str:
+        """Gives the label of a digit."""
+        return next(label for label, digits in self.attempt.labels.items() if digit in digits)
+
+    def rows_of(self, value: int, hole: str) -> Rows | None:
+        """Tells how a value that rearranges what a hole is bound to lies; None where it repeats or leaves out elements."""
+        func, map_ = self.attempt.bound[hole]
+        return rows_of(self.keys, self.attempt, value, func, map_)
+
+    def named_rows(self, value: int) -> Rows | None:
+        """Tells how a named value lies; None where it repeats elements or lies in no layout."""
+        for held in self.attempt.held:
+            if held.func is self.keys.funcs[value] and any(held.template is t for t, _ in self.template.named.values()):
+                return rows_of(self.keys, self.attempt, value, held.func, held.map)
+        return None
+
+    def layout(self, rows: Rows, roles: Mapping[str, str], order: Mapping[int, int]) -> Layout:
+        """Gives a layout whose roles are those of labels; `order` ranks digits, the most significant first."""
+        pieces = []
+        for row in rows:
+            pieces.append([Piece(p.extent, roles[self.label_of(p.digit)], 0) for p in row])
+        ranked: dict[tuple[int, int, int], int] = {}
+        for place, key in enumerate(sorted((order[p.digit], -p.weight, p.digit) for row in rows for p in row)):
+            ranked[key] = place
+        return build(
+            [
+                [
+                    Piece(piece.extent, piece.role, ranked[order[part.digit], -part.weight, part.digit])
+                    for piece, part in zip(one, row, strict=True)
+                ]
+                for one, row in zip(pieces, rows, strict=True)
+            ],
+            (),
+            (),
+            ("", ""),
+        )
+
+
+def found(identifier: str, keys: Keys, template: Template, root: int, attempt: Attempt) -> Found | None:
+    """Binds values; None where a value lies in no layout, or the formula does not account for everything that is read."""
+    relative = tolerance(keys.tape.ops[root].type.dtype)
+    candidates = _candidates(keys, template, attempt, root, relative)
+    bindings: dict[str, int] = {}
+    rows: dict[str, Rows] = {}
+    for hole in template.holes:
+        func, map_ = attempt.bound[hole]
+        for value in candidates[hole]:
+            own = rows_of(keys, attempt, value, func, map_)
+            if own is not None:
+                bindings[hole], rows[hole] = value, own
+                break
+        else:
+            return None
+    root_rows = rows_of(keys, attempt, root, keys.funcs[root], tuple(range(attempt.root_digits)))
+    inside = _interior(keys, template, attempt, root, set(bindings.values()), relative)
+    if root_rows is None or inside is None:
+        return None
+    moved = {hole: tuple(v for v in candidates[hole] if v in inside or v == bindings[hole]) for hole in template.holes}
+    named = {name: _named(keys, attempt, inside, *wanted, relative) for name, wanted in template.named.items()}
+    produced = {value for values in named.values() for value in values}
+    return Found(
+        identifier, keys, template, root, attempt, bindings, rows, root_rows, inside - produced, moved, named
+    )  # fmt: skip
+
+
+def rows_of(keys: Keys, attempt: Attempt, value: int, func: Func, map_: Map) -> Rows | None:
+    """Tells how the axes of a value consist of the digits of a match, where it holds every element exactly once."""
+    if keys.windows.get(value) == func.number:
+        view = keys.clean(value)
+    elif keys.funcs[value] is func:
+        view = keys.views[value]
+    else:
+        return None
+    if view.bounds or any(divisor != 1 for divisor in view.divisors):
+        return None
+    parts = _aligned(view, map_, attempt)
+    if parts is None:
+        return None
+    at, out = 0, []
+    for axis in view.axes:
+        row: list[Part] = []
+        for digit in range(at, at + len(axis)):
+            row.extend(parts[digit])
+        at += len(axis)
+        out.append(tuple(row))
+    return tuple(out)
+
+
+def _aligned(view: View, map_: Map, attempt: Attempt) -> list[list[Part]] | None:
+    """Gives the parts of each of a view's digits: per form, both sides are the same mixed-radix number."""
+    digits = view.digits
+    parts: list[list[Part]] = [[] for _ in digits]
+    used: set[int] = set()
+    for k, one in enumerate(map_):
+        offset, terms = (0, ((one, 1),)) if isinstance(one, int) else one
+        if offset != view.offsets[k]:
+            return None
+        own = sorted(((d.coefficients[k], i) for i, d in enumerate(digits) if d.coefficients[k]), reverse=True)
+        other = sorted(((c, attempt.root_of(d)) for d, c in terms), reverse=True)
+        if any(i in used for _, i in own) or any(c < 0 for c, _ in (*own, *other)):
+            return None
+        used.update(i for _, i in own)
+        if not _zipped(own, other, view, attempt, parts):
+            return None
+    if len(used) != len(digits):
+        return None  # a repeated axis
+    shown = [part for row in parts for part in row]
+    sizes: dict[int, int] = {}
+    for part in shown:
+        sizes[part.digit] = sizes.get(part.digit, 1) * part.extent
+    if any(size != attempt.extents[digit] for digit, size in sizes.items()):
+        return None
+    return parts
+
+
+def _zipped(
+    own: list[tuple[int, int]], other: list[tuple[int, int]], view: View, attempt: Attempt, parts: list[list[Part]]
+) -> bool:
+    """Cuts two mixed-radix numbers that must be equal into common stretches, least significant first."""
+    digits = view.digits
+    left = [(digits[i].extent, c, i) for c, i in own]
+    right = [(attempt.extents[d], c, d, 1) for c, d in other]
+    while left and right:
+        extent, weight, index = left.pop()
+        size, coefficient, digit, below = right.pop()
+        if weight != coefficient:
+            return False
+        step = min(extent, size)
+        if extent % step or size % step:
+            return False
+        parts[index].insert(0, Part(step, digit, below))
+        if extent > step:
+            left.append((extent // step, weight * step, index))
+        if size > step:
+            right.append((size // step, coefficient * step, digit, below * step))
+    return not left and not right
+
+
+def _candidates(keys: Keys, template: Template, attempt: Attempt, root: int, relative: float) -> dict[str, list[int]]:
+    """Lists the values that are what a hole is bound to, between the root and the first op that computes it; the
+    computed one first, then its movements."""
+    wanted: dict[int, list[tuple[str, float]]] = {}
+    for hole in template.holes:
+        wanted.setdefault(attempt.bound[hole][0].number, []).append((hole, attempt.known[FACTOR + hole]))
+    out: dict[str, list[int]] = {hole: [] for hole in template.holes}
+    seen, todo = {root}, list(keys.tape.ops[root].operands)
+    while todo:
+        value = todo.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        window = keys.windows.get(value)
+        holes = wanted.get(keys.funcs[value].number, [])
+        hit = [hole for hole, factor in holes if close_to(keys, value, factor, relative)]
+        for hole, _ in wanted.get(window, []) if window is not None else ():
+            out[hole].append(value)
+        for hole in hit:
+            out[hole].append(value)
+        if window in wanted or _stops(keys, value, bool(holes), bool(hit)):
+            continue
+        todo += keys.tape.ops[value].operands
+    for values in out.values():
+        values.sort(key=lambda value: (keys.is_movement(value), value))
+    return out
+
+
+def _interior(
+    keys: Keys, template: Template, attempt: Attempt, root: int, bound: set[int], relative: float
+) -> frozenset[int] | None:
+    """Collects the values between root and bindings; None where an input is reached that nothing accounts for."""
+    wanted: dict[int, list[float]] = {}
+    for hole in template.holes:
+        wanted.setdefault(attempt.bound[hole][0].number, []).append(attempt.known[FACTOR + hole])
+    scalars = {func.number for func in attempt.scalars.values()}
+    inside: set[int] = set()
+    seen, todo = {root}, list(keys.tape.ops[root].operands)
+    ops = keys.tape.ops
+    while todo:
+        value = todo.pop()
+        if value in seen or value in bound:
+            continue
+        seen.add(value)
+        number = keys.funcs[value].number
+        factors = wanted.get(number, ())
+        hit = any(close_to(keys, value, factor, relative) for factor in factors)
+        if _stops(keys, value, bool(factors), hit) or number in scalars:
+            continue  # a twin of what is bound, or what it is computed from
+        if ops[value].name in ("input", "parameter", "opaque", "pick"):
+            return None
+        inside.add(value)
+        todo += ops[value].operands
+    return frozenset(inside)
+
+
+def _stops(keys: Keys, value: int, same: bool, hit: bool) -> bool:
+    """Says whether a walk towards the inputs ends at a value: the bound value itself, or what it is a multiple of."""
+    if not same or keys.is_movement(value):
+        return False
+    return hit or keys.uses.source[value] == value
+
+
+def close_to(keys: Keys, value: int, factor: float, relative: float) -> bool:
+    """Says whether a value carries a factor."""
+    coefficient = keys.coefficients[value]
+    return isinstance(coefficient, float) and close(coefficient, factor, relative)
+
+
+def _named(
+    keys: Keys, attempt: Attempt, inside: Iterable[int], template: Func, coefficient: Coefficient, relative: float
+) -> tuple[int, ...]:
+    """Lists the inner values that hold what a template names, whoever computed them."""
+    out = []
+    for held in attempt.held:
+        if held.template is not template:
+            continue
+        factor, open_ = (Symbol.of(coefficient) / held.factor).reduced(attempt.known)
+        if open_:
+            continue
+        for value in inside:
+            computed = keys.funcs[value] is held.func and not keys.is_movement(value)
+            if computed and close_to(keys, value, factor, relative):
+                out.append(value)
+    return tuple(sorted(set(out)))
+
+
+def order_of(rows: Sequence[Rows], digits: Iterable[int]) -> dict[int, int] | None:
+    """Ranks digits so that every value lies in their order, as far as it shows them; None where two values disagree."""
+    ranked: list[int] = []
+    for one in rows:
+        mine: list[int] = []
+        below = 1
+        for part in (part for row in one for part in row):
+            if mine and mine[-1] == part.digit:
+                if part.weight * part.extent != below:
+                    return None
+            elif part.digit in mine:
+                return None
+            else:
+                mine.append(part.digit)
+            below = part.weight
+        common = [digit for digit in ranked if digit in mine]
+        if common != [digit for digit in mine if digit in ranked]:
+            return None
+        ranked += [digit for digit in mine if digit not in ranked]
+    ranked += [digit for digit in digits if digit not in ranked]
+    return {digit: place for place, digit in enumerate(ranked)}

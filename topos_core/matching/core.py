@@ -1,0 +1,347 @@
+"""Scalar cores: the key `coefficient x Func(index map)` of every value of a tape. Read-only, linear, memoised per value.
+
+Two values with one key are one function, however they are spelled and laid out. What keeps that sound:
+
+* an operand is flattened into a sum or product only where it has one use (`uses.py`), and up to `WIDEST` operands;
+* exponents and coefficients merge only where their signs agree (`x / x` and `2x - x` stay: they are NaN at infinity), a
+  power of a power only where its domain stays (`products.py`), and `x * 0` and `x + 0` are not rewritten;
+* nothing passes a fill, a cast or an op that is not floating point;
+* whatever has no rule is a leaf of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from topos_core.matching.affine import Digit
+from topos_core.matching.frame import Frame, framed, recast, view_by_map, view_over
+from topos_core.matching.func import Func, FuncTable, Kid, Made, identity_map
+from topos_core.matching.ideal import ideal
+from topos_core.matching.movement import moved
+from topos_core.matching.symbol import Coefficient, Symbol
+from topos_core.matching.uses import COMMUTES, Uses
+from topos_core.matching.view import View, Views, identity, pruned
+from topos_core.tape.op import Op
+from topos_core.tape.tape import Tape
+from topos_core.tape.type import numpy_dtype
+
+WIDEST: Final = 12
+"""Operands of a flattened sum or product: work per op stays bounded."""
+
+FACTOR: Final = "factor of "
+"""Before a hole's name: the symbol of the factor that its value carries."""
+
+Key = tuple[Coefficient, View]
+"""A value's coefficient and its view on a function."""
+
+Rule = Callable[["Keys", int, Op], Key | None]
+
+
+class Keys:
+    """The keys of all values of a tape.
+
+    Args:
+        tape: What is keyed.
+        views: The tape's views, for constant index tables; made here where left out.
+        symbolic: Gives the coefficient of a constant in a template; numbers stay numbers where left out.
+        holes: Names of the inputs that a template's holes are, by value.
+
+    Attributes:
+        coefficients, funcs, views: By value.
+        made: The values that are a multiple of a function, by its number.
+        windows: The function that stands for a padded operand of a value, by the value that is read.
+        factors: The coefficients with which a function occurs, by its number; filled in on demand.
+    """
+
+    def __init__(
+        self,
+        tape: Tape,
+        views: Views | None = None,
+        *,
+        symbolic: Callable[[float], Coefficient] | None = None,
+        holes: Mapping[int, str] | None = None,
+    ) -> None:
+        self.tape = tape
+        self.table = FuncTable()
+        self.uses = Uses(tape)
+        self.coefficients: list[Coefficient] = []
+        self.funcs: list[Func] = []
+        self.views: list[View] = []
+        self.made: dict[int, list[int]] = {}
+        self.windows: dict[int, int] = {}
+        self.factors: dict[int, tuple[float, ...]] = {}
+        self._layer = views
+        self._symbolic = symbolic
+        self._holes = holes or {}
+        self._ideal: dict[Any, float | None] = {}
+        rules = _rules()
+        for value, op in enumerate(tape.ops):
+            rule = rules.get(op.name)
+            key = None
+            if rule and 0 not in op.type.shape and all(0 not in tape.ops[o].type.shape for o in op.operands):
+                key = rule(self, value, op)
+            self._store(value, self.unknown(value) if key is None else key)
+
+    # ---- what rules ask
+
+    def is_one(self, value: int) -> bool:
+        """Says whether a value is one number everywhere."""
+        return self.funcs[value] is self.table.one
+
+    def is_live(self, value: int) -> bool:
+        """Says whether a result or an observation needs a value."""
+        return value in self.uses.live
+
+    def is_movement(self, value: int) -> bool:
+        """Says whether a value only rearranges another one."""
+        op = self.tape.ops[value]
+        return op.name in MOVEMENT and (op.name != "gather" or self.tape.ops[op.operands[1]].name == "constant")
+
+    def base(self, func: Func) -> int:
+        """Gives the `View.base` that stands for a function: negative, since it is no value."""
+        return -1 - func.number
+
+    def clean(self, value: int) -> View:
+        """Gives an operand's view with its fills wrapped away: the padded operand becomes a function of its own."""
+        view = self.views[value]
+        if not view.bounds and view.divisors.count(1) == len(view.divisors):
+            return view
+        view = pruned(view)
+        if not view.bounds and view.divisors.count(1) == len(view.divisors):
+            return view
+        func = self.table.funcs[-1 - view.base]
+        digits = view.digits
+        shape = tuple(digit.extent for digit in digits)
+        data = (func.number, digits, view.offsets, view.divisors, repr(view.bounds))
+        window = self.table.leaf("window", "", data, shape, (Kid(func, identity_map(func), 1),))
+        if window.maker < 0:
+            window.maker = value
+        self.windows[value] = window.number
+        plain = identity(self.base(window), shape)
+        axes, at = [], 0
+        for axis in view.axes:
+            axes.append(tuple(d for row in plain.axes[at : at + len(axis)] for d in row))
+            at += len(axis)
+        return plain._replace(axes=tuple(axes))
+
+    def func_of(self, view: View) -> Func:
+        """Gives the function that a view reads."""
+        return self.table.funcs[-1 - view.base]
+
+    def frame(self, operands: Sequence[int]) -> tuple[Frame, list[Func]] | None:
+        """Gives the common frame of operands of one shape, and their functions."""
+        views = [self.clean(operand) for operand in operands]
+        frame = framed(views)
+        return None if frame is None else (frame, [self.func_of(view) for view in views])
+
+    def placed(self, made: Made, axes: Sequence[Sequence[int]], frame: Frame) -> View:
+        """Gives the view of a value whose axes are digits of the frame in which a function was made."""
+        return view_over(made.func, made.places, axes, frame, self.base(made.func))
+
+    def mapped(self, kid: Kid, axes: Sequence[Sequence[int]], frame: Frame) -> View:
+        """Gives the view of a value that is one operand, read over a frame."""
+        return view_by_map(kid.func, kid.map, axes, frame, self.base(kid.func))
+
+    def recast(self, view: View, func: Func, outer: Sequence[Any]) -> View:
+        """Gives the view on a function made over the digits of another one."""
+        return recast(view, func, outer, self.base(func))
+
+    def leaf_view(self, func: Func, shape: tuple[int, ...]) -> View:
+        """Gives the view of a value that is a function with one digit per axis."""
+        plain = identity(self.base(func), func.shape)
+        rows = iter(plain.axes)
+        return plain._replace(axes=tuple(() if extent == 1 else next(rows) for extent in shape))
+
+    def unknown(self, value: int) -> Key:
+        """Gives the key of a value about which nothing is known: equal for equal ops on equal operands."""
+        shape = self.tape.ops[value].type.shape
+        if 0 in shape:
+            shape = ()  # no element, no digit
+        func = self.table.leaf("leaf", "", self.uses.number[value], tuple(extent for extent in shape if extent != 1))
+        return 1.0, self.leaf_view(func, shape)
+
+    def splat(self, number: Coefficient | None, shape: tuple[int, ...]) -> Key | None:
+        """Gives the key of one number of any shape."""
+        if number is None:
+            return None
+        axes = tuple(() if extent == 1 else (Digit(extent, ()),) for extent in shape)
+        return number, View(self.base(self.table.one), (), axes, (), (), ())
+
+    def hole(self, value: int) -> str | None:
+        """Names the hole that an input of a template is."""
+        return self._holes.get(value)
+
+    def number(self, value: Any, dtype: str) -> Coefficient | None:
+        """Gives the coefficient that a recorded number stands for."""
+        key = (value.tobytes() if hasattr(value, "tobytes") else value, dtype)
+        if key not in self._ideal:
+            self._ideal[key] = ideal(value, dtype)
+        number = self._ideal[key]
+        return number if number is None or self._symbolic is None else self._symbolic(number)
+
+    def layer(self) -> Views:
+        """Gives the tape's own views."""
+        if self._layer is None:
+            self._layer = Views(self.tape)
+        return self._layer
+
+    def _store(self, value: int, key: Key) -> None:
+        coefficient, view = key
+        func = self.table.funcs[-1 - view.base]
+        self.coefficients.append(coefficient)
+        self.views.append(view)
+        self.funcs.append(func)
+        self.made.setdefault(func.number, []).append(value)
+        if func.maker < 0 and not self.is_movement(value):
+            func.maker = value
+
+
+MOVEMENT: Final = frozenset(
+    ("reshape", "permute", "broadcast", "pad", "slice", "reverse", "concat", "unfold", "strided", "gather")
+)
+
+
+def applied(keys: Keys, value: int, op: Op) -> Key | None:
+    """A function of scaled operands, pushed through their movement where there is one operand."""
+    name, operands = op.name, op.operands
+    if name == "cast":
+        name = f"cast:{op.attributes['dtype']}"
+    elif name == "compare":
+        kind = op.attributes["kind"]
+        if kind in ("lt", "le"):
+            kind, operands = {"lt": "gt", "le": "ge"}[kind], operands[::-1]
+        name = f"compare:{kind}"
+    return apply_to(keys, name, operands, op.name in COMMUTES or name in ("compare:eq", "compare:ne"))
+
+
+def apply_to(keys: Keys, name: str, operands: Sequence[int], commutes: bool = False) -> Key | None:
+    """Gives the key of `name(operands)`."""
+    if len(operands) == 1:
+        view = keys.clean(operands[0])
+        func = keys.func_of(view)
+        kid = Kid(func, identity_map(func), rounded(keys.coefficients[operands[0]]))
+        made = keys.table.make("apply", name, (kid,), func.shape)
+        return 1.0, view._replace(base=keys.base(made.func))
+    shared = keys.frame(operands)
+    if shared is None:
+        return None
+    frame, funcs = shared
+    kids = [
+        Kid(func, map_, rounded(keys.coefficients[operand]))
+        for func, map_, operand in zip(funcs, frame.maps, operands, strict=True)
+    ]
+    if commutes:
+        kids.sort(key=lambda kid: (kid.func.number, str(kid.weight), str(kid.map)))
+    made = keys.table.make("apply", name, kids, frame.extents)
+    return 1.0, keys.placed(made, frame.axes, frame)
+
+
+def rounded(coefficient: Coefficient) -> Coefficient:
+    """Gives a coefficient with thirteen digits, so that two ways to compute it agree."""
+    if not isinstance(coefficient, float) or coefficient in (1.0, -1.0):
+        return coefficient
+    return float(f"{coefficient:.13g}")
+
+
+def _source(keys: Keys, value: int, op: Op) -> Key | None:
+    hole = keys.hole(value)
+    if hole is None:
+        return keys.unknown(value)
+    func = keys.table.leaf("hole", hole, value, tuple(extent for extent in op.type.shape if extent != 1))
+    return Symbol.named(f"{FACTOR}{hole}"), keys.leaf_view(func, op.type.shape)
+
+
+def _constant(keys: Keys, value: int, op: Op) -> Key | None:
+    content = op.attributes["value"]
+    if isinstance(content, np.ndarray) and content.ndim:
+        first = content.flat[0]
+        if content.dtype == bool or not (content == first).all():
+            return None
+        content = first
+    return keys.splat(keys.number(content, op.type.dtype), op.type.shape)
+
+
+def _cast(keys: Keys, value: int, op: Op) -> Key | None:
+    """A cast keeps its place, except on a number."""
+    operand = op.operands[0]
+    coefficient = keys.coefficients[operand]
+    if keys.is_one(operand) and isinstance(coefficient, float):
+        content = np.asarray(coefficient).astype(numpy_dtype(keys.tape.ops[operand].type.dtype))
+        with np.errstate(all="ignore"):
+            content = content.astype(numpy_dtype(op.type.dtype))
+        return keys.splat(keys.number(content[()], op.type.dtype), op.type.shape)
+    return applied(keys, value, op)
+
+
+def _moved(keys: Keys, value: int, op: Op) -> Key | None:
+    first = op.operands[0]
+    coefficient = keys.coefficients[first]
+    if all(keys.is_one(o) for o in op.operands) and op.name not in ("pad", "gather"):
+        same = all(keys.coefficients[o] == coefficient for o in op.operands)
+        return keys.splat(coefficient, op.type.shape) if same else None
+    if op.name == "pad":
+        if keys.is_one(first) or (coefficient != 1.0 and op.attributes["fill"] != 0):
+            return None
+    elif op.name == "concat":
+        others = [keys.coefficients[o] for o in op.operands if not keys.is_one(o)]
+        fills = [keys.coefficients[o] for o in op.operands if keys.is_one(o)]
+        coefficient = others[0]
+        if any(other != coefficient for other in others) or (coefficient != 1.0 and any(fill != 0 for fill in fills)):
+            return None
+    elif op.name == "gather" and (keys.is_one(first) or not keys.uses.constant[op.operands[1]]):
+        return None
+
+    def view_of(operand: int) -> View:
+        constant = op.name == "gather" and operand == op.operands[1]
+        return keys.layer().of(operand) if constant or keys.is_one(operand) else keys.views[operand]
+
+    view = moved(keys.tape, op, view_of)
+    return None if view is None else (coefficient, view)
+
+
+_APPLIED: Final = frozenset(
+    [
+        "abs",
+        "exp",
+        "expm1",
+        "log",
+        "log1p",
+        "tanh",
+        "erf",
+        "sin",
+        "cos",
+        "floor",
+        "ceil",
+        "round",
+        "sign",
+        "logical_not",
+        "maximum",
+        "minimum",
+        "remainder",
+        "compare",
+        "and",
+        "or",
+        "xor",
+        "select",
+        "cast",
+    ]
+)
+
+
+def _rules() -> Mapping[str, Rule]:
+    from topos_core.matching import products, reductions, sums  # they build on what stands above
+
+    return {
+        **dict.fromkeys(_APPLIED, applied),
+        **dict.fromkeys(MOVEMENT, _moved),
+        **sums.RULES,
+        **products.RULES,
+        **reductions.RULES,
+        "input": _source,
+        "parameter": _source,
+        "constant": _constant,
+        "cast": _cast,
+    }

@@ -1,0 +1,142 @@
+"""A common frame: the digits over which several views of one shape can be read together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from topos_core.matching.affine import Digit, Digits, merged
+from topos_core.matching.func import Form, Func, Map, form
+from topos_core.matching.view import View
+
+
+class Frame(NamedTuple):
+    """Digits that several views share.
+
+    Args:
+        axes: Per axis the frame's digits, most significant first.
+        extents: Per digit.
+        maps: Per view one form per axis of its base.
+    """
+
+    axes: list[list[int]]
+    extents: list[int]
+    maps: list[Map]
+
+
+def framed(views: Sequence[View], rows: Sequence[Sequence[Digits]] | None = None) -> Frame | None:
+    """Gives the coarsest digits that all views can be read in; None where one radix cuts through another.
+
+    `rows` replaces the views' axes (aligned for a contraction); an axis without digits is broadcast.
+    """
+    rows = [view.axes for view in views] if rows is None else rows
+    axes: list[list[int]] = []
+    extents: list[int] = []
+    terms: list[list[list[tuple[int, int]]]] = [[[] for _ in view.base_shape] for view in views]
+    for k in range(len(rows[0])):
+        columns = [row[k] for row in rows]
+        sizes = _refined(columns)
+        if sizes is None:
+            return None
+        first = len(extents)
+        extents += sizes
+        axes.append(list(range(first, first + len(sizes))))
+        for column, out in zip(columns, terms, strict=True):
+            _spread(column, sizes, first, out)
+    maps: list[Map] = []
+    for view, out in zip(views, terms, strict=True):
+        maps.append(tuple(form(view.offsets[k], pairs) for k, pairs in enumerate(out)))
+    return Frame(axes, extents, maps)
+
+
+def view_over(
+    func: Func, places: dict[int, tuple[int, int]], axes: Sequence[Sequence[int]], frame: Frame, base: int
+) -> View:
+    """Gives the view of a value whose axes are digits of a frame on a function made in it."""
+    rank = len(func.shape)
+    extents = frame.extents
+    rows: list[Digits] = []
+    for axis in axes:
+        row = []
+        for digit in axis:
+            place = places.get(digit)
+            column = [0] * rank
+            if place is not None:
+                column[place[0]] = place[1]
+            row.append(Digit(extents[digit], tuple(column)))
+        rows.append(tuple(row) if len(row) < 2 else merged(row))
+    return View(base, func.shape, tuple(rows), (0,) * rank, (1,) * rank, ())
+
+
+def view_by_map(func: Func, map_: Map, axes: Sequence[Sequence[int]], frame: Frame, base: int) -> View:
+    """Gives the view of a value that uses a function by a map over a frame's digits."""
+    offsets = [0 if isinstance(one, int) else one[0] for one in map_]
+    terms: list[dict[int, int]] = [{one: 1} if isinstance(one, int) else dict(one[1]) for one in map_]
+    rows: list[Digits] = []
+    for axis in axes:
+        rows.append(merged(Digit(frame.extents[d], tuple(t.get(d, 0) for t in terms)) for d in axis))
+    rank = len(func.shape)
+    return View(base, func.shape, tuple(rows), tuple(offsets), (1,) * rank, ())
+
+
+def recast(view: View, func: Func, outer: Sequence[Form], base: int) -> View:
+    """Gives the view on `func` of a value that reads another function by `view`, one form per digit of `func` over that
+    function's digits."""
+    if all(one == k for k, one in enumerate(outer)) and len(outer) == len(view.base_shape):
+        return view._replace(base=base, base_shape=func.shape)
+    parts = [(0, ((one, 1),)) if isinstance(one, int) else one for one in outer]
+    offsets = tuple(offset + sum(c * view.offsets[d] for d, c in terms) for offset, terms in parts)
+    rows = tuple(
+        merged(
+            Digit(digit.extent, tuple(sum(c * digit.coefficients[d] for d, c in terms) for _, terms in parts))
+            for digit in row
+        )
+        for row in view.axes
+    )
+    return View(base, func.shape, rows, offsets, (1,) * len(outer), ())
+
+
+def outward(places: dict[int, tuple[int, int]], count: int) -> list[Form]:
+    """Turns the places of a frame's digits into one form per digit of the function."""
+    terms: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+    for digit, (index, weight) in places.items():
+        if index < count:
+            terms[index].append((digit, weight))
+    return [form(0, pairs) for pairs in terms]
+
+
+def _refined(columns: Sequence[Digits]) -> list[int] | None:
+    """Gives the extents of the common refinement of rows of digits that count equally far (empty rows aside)."""
+    real = [column for column in columns if column]
+    if not real:
+        return []
+    sizes = [digit.extent for digit in real[0]]
+    if all(len(column) == len(sizes) and [d.extent for d in column] == sizes for column in real[1:]):
+        return sizes
+    stacks = [[digit.extent for digit in column] for column in real]
+    out: list[int] = []
+    while stacks[0]:
+        if not all(stacks):
+            return None
+        step = min(stack[-1] for stack in stacks)
+        for stack in stacks:
+            have = stack.pop()
+            if have != step:
+                if have % step:
+                    return None
+                stack.append(have // step)
+        out.append(step)
+    return None if any(stacks) else out[::-1]
+
+
+def _spread(column: Digits, sizes: Sequence[int], first: int, out: list[list[tuple[int, int]]]) -> None:
+    """Adds the terms of one row of digits, split into the refinement's, to every form."""
+    at = len(sizes)
+    for extent, coefficients in reversed(column):
+        have = 1
+        while have < extent:
+            at -= 1
+            for k, pairs in enumerate(out):
+                if coefficients[k]:
+                    pairs.append((first + at, coefficients[k] * have))
+            have *= sizes[at]

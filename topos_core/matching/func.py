@@ -1,0 +1,270 @@
+"""Functions of digits: what a value computes, without its layout and without its factor.
+
+A value is `coefficient x Func(index map)`. A `Func` is a hash-consed tensor-valued function of its own digits 0, 1, ...;
+permute, reshape, slice and broadcast live in the map by which somebody uses it, factors live outside of it. So
+`exp(x).T` and `exp(x.T)` are one Func, a mean is a sum times 1/n, and a square shape fools nobody: digits are numbers,
+not extents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+from topos_core.matching.symbol import Coefficient
+
+Kind = Literal["leaf", "hole", "one", "window", "sum", "product", "apply", "reduce"]
+
+Form = int | tuple[int, tuple[tuple[int, int], ...]]
+"""An affine form of digits: a bare digit, or (offset, ((digit, coefficient), ...)) with the digits ascending."""
+
+Map = tuple[Form, ...]
+"""One form per digit of the function that is used."""
+
+DEPTH: Final = 5
+"""How many levels below a Func its heads are known."""
+
+_HEADS: Final = (
+    "leaf", "hole", "one", "window", "sum", "product", "exp", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos", "abs",
+    "sign", "select", "cast", "maximum", "minimum", "reduce:sum", "reduce:max", "reduce:min", "compare", "pow", "other",
+)  # fmt: skip
+_BITS: Final = {name: 1 << k for k, name in enumerate(_HEADS)}
+_REDUCES: Final = _BITS["reduce:sum"] | _BITS["reduce:max"] | _BITS["reduce:min"]
+
+
+class Kid(NamedTuple):
+    """An operand: a function, the map by which it is used, and its weight (a coefficient, or an exponent)."""
+
+    func: Func
+    map: Map
+    weight: Any
+
+
+class Func:
+    """One function of digits; made by a `FuncTable` alone, so two equal functions are one object.
+
+    Attributes:
+        number: Position in its table, ascending with time: operands come before what is made of them.
+        kind: `leaf` (an input, a table, an op that says nothing), `hole` (a pattern's), `one` (the constant 1), `window`
+            (a view with fills), `sum` (weights are coefficients, the first of them 1), `product` (weights are exponents),
+            `apply` (a function of scaled operands), `reduce` (over `reduced` digits; weights are exponents).
+        name: The function applied or the reducer; a hole's name; else empty.
+        kids: Operands, sorted.
+        constant: What a sum adds beside its operands, or None.
+        shape, reduced: Extents of its own digits and of the digits that it reduces, numbered after those.
+        heads: Bit sets of what occurs within depth 0, 1, ... below.
+        width: Operands there would be if nested sums or products were opened.
+        maker: The first value of the tape that is a multiple of it, or -1.
+    """
+
+    __slots__ = ("constant", "heads", "kids", "kind", "maker", "name", "number", "reduced", "shape", "width")
+
+    heads: tuple[int, ...]
+    width: int
+
+    def __init__(
+        self,
+        number: int,
+        kind: Kind,
+        name: str,
+        kids: tuple[Kid, ...],
+        constant: Coefficient | None,
+        shape: tuple[int, ...],
+        reduced: tuple[int, ...],
+    ) -> None:
+        self.number, self.kind, self.name, self.kids, self.constant = number, kind, name, kids, constant
+        self.shape, self.reduced, self.maker = shape, reduced, -1
+        self.width = sum(kid.func.width if kid.func.kind == kind else 1 for kid in kids)
+        bit = head(kind, name)
+        levels = [bit] * DEPTH
+        for depth in range(1, DEPTH):
+            for kid in kids:
+                levels[depth] |= kid.func.heads[depth - 1]
+        self.heads = tuple(levels)
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"#{kid.func.number}{list(kid.map)}:{kid.weight}" for kid in self.kids)
+        return f"#{self.number} {self.kind} {self.name}({inside})"
+
+
+class Made(NamedTuple):
+    """A function and where the digits of the frame went: frame digit -> (digit of the function, coefficient)."""
+
+    func: Func
+    places: dict[int, tuple[int, int]]
+
+
+class FuncTable:
+    """The functions of one tape or template."""
+
+    def __init__(self) -> None:
+        self.funcs: list[Func] = []
+        self._known: dict[Any, Func] = {}
+        self.one = self.leaf("one", "", None, ())
+
+    def leaf(self, kind: Kind, name: str, data: Any, shape: tuple[int, ...], kids: tuple[Kid, ...] = ()) -> Func:
+        """Gives the function that `data` names."""
+        return self._known_as((kind, name, data, shape), kind, name, kids, None, shape, ())
+
+    def make(
+        self,
+        kind: Kind,
+        name: str,
+        kids: Sequence[Kid],
+        extents: Sequence[int],
+        constant: Coefficient | None = None,
+        reduced: Collection[int] = (),
+    ) -> Made:
+        """Gives a function of operands whose maps are over the digits of a frame with these extents.
+
+        Digits are numbered by their first occurrence, the kept ones first; neighbours that always go together are one.
+        """
+        order = _occurrence(kids, reduced)
+        kept = [digit for digit in order if digit not in reduced]
+        late = [digit for digit in order if digit in reduced]
+        late += [digit for digit in reduced if digit not in order]
+        if any(type(form) is not int for kid in kids for form in kid.map):
+            places, sizes, count = _joined(kids, kept, late, extents)
+        else:
+            order = kept + late
+            places = {digit: (k, 1) for k, digit in enumerate(order)}
+            sizes, count = [extents[digit] for digit in order], len(kept)
+        own = tuple(Kid(kid.func, _renumbered(kid.map, places), kid.weight) for kid in kids)
+        shape, gone = tuple(sizes[:count]), tuple(sizes[count:])
+        key = (kind, name, tuple((k.func.number, k.map, k.weight) for k in own), constant, shape, gone)
+        return Made(self._known_as(key, kind, name, own, constant, shape, gone), places)
+
+    def _known_as(self, key: Any, kind: Kind, name: str, kids: tuple[Kid, ...], *rest: Any) -> Func:
+        func = self._known.get(key)
+        if func is None:
+            func = self._known[key] = Func(len(self.funcs), kind, name, kids, *rest)
+            self.funcs.append(func)
+        return func
+
+
+def head(kind: Kind, name: str) -> int:
+    """Gives the bit that stands for a function in head sets."""
+    if kind == "reduce":
+        return _BITS.get(f"reduce:{name}", _BITS["other"])
+    if kind == "apply":
+        return _BITS.get(name.partition(":")[0], _BITS["other"])
+    return _BITS[kind]
+
+
+def form(offset: int, terms: Iterable[tuple[int, int]]) -> Form:
+    """Gives the normal form of `offset + sum of coefficient * digit`."""
+    kept = tuple(sorted((digit, c) for digit, c in terms if c))
+    return kept[0][0] if offset == 0 and len(kept) == 1 and kept[0][1] == 1 else (offset, kept)
+
+
+def composed(inner: Map, outer: Sequence[Form]) -> Map:
+    """Puts forms over a frame (one per digit) into a map over those digits."""
+    out: list[Form] = []
+    for one in inner:
+        if type(one) is int:
+            out.append(outer[one])
+            continue
+        offset, terms = _parts(one)
+        total: dict[int, int] = {}
+        for digit, coefficient in terms:
+            base, parts = _parts(outer[digit])
+            offset += coefficient * base
+            for below, factor in parts:
+                total[below] = total.get(below, 0) + coefficient * factor
+        out.append(form(offset, total.items()))
+    return tuple(out)
+
+
+def identity_map(func: Func) -> Map:
+    """Gives the map that uses a function's digits as they are."""
+    return tuple(range(len(func.shape)))
+
+
+def reduces(func: Func) -> bool:
+    """Says whether a function reduces anything within `DEPTH` levels."""
+    return bool(func.heads[-1] & _REDUCES)
+
+
+def digits_of(map_: Map) -> Iterable[int]:
+    """Lists the digits that a map reads, with repetitions."""
+    for one in map_:
+        if type(one) is int:
+            yield one
+        else:
+            for digit, _ in _parts(one)[1]:
+                yield digit
+
+
+def _parts(one: Form) -> tuple[int, tuple[tuple[int, int], ...]]:
+    return (0, ((one, 1),)) if isinstance(one, int) else one
+
+
+def _occurrence(kids: Sequence[Kid], reduced: Collection[int]) -> list[int]:
+    order: dict[int, None] = {}
+    for kid in kids:
+        for one in kid.map:
+            if type(one) is int:
+                order.setdefault(one)
+            else:
+                for digit, _ in sorted(_parts(one)[1], key=lambda term: -abs(term[1])):
+                    order.setdefault(digit)
+    return list(order)
+
+
+def _joined(
+    kids: Sequence[Kid], kept: list[int], late: list[int], extents: Sequence[int]
+) -> tuple[dict[int, tuple[int, int]], list[int], int]:
+    """Joins an outer and an inner digit wherever every form reads them as one mixed-radix number."""
+    rows = [dict(_parts(one)[1]) for kid in kids for one in kid.map]
+    columns = {digit: tuple(row.get(digit, 0) for row in rows) for digit in (*kept, *late)}
+    places: dict[int, tuple[int, int]] = {}
+    sizes: list[int] = []
+    count = 0
+    for group in (kept, late):
+        left = list(group)
+        while left:
+            chain = _chain(left, columns, extents)
+            weight = 1
+            for digit in reversed(chain):
+                places[digit] = (len(sizes), weight)
+                weight *= extents[digit]
+            sizes.append(weight)
+        if group is kept:
+            count = len(sizes)
+    return places, sizes, count
+
+
+def _chain(left: list[int], columns: dict[int, tuple[int, ...]], extents: Sequence[int]) -> list[int]:
+    """Takes the first digit and all that join it out of `left`; most significant first."""
+    chain = [left.pop(0)]
+    if not any(columns[chain[0]]):
+        return chain
+    while True:
+        outer, inner = columns[chain[0]], columns[chain[-1]]
+        for digit in left:
+            if columns[digit] == tuple(extents[chain[0]] * c for c in outer):
+                chain.insert(0, digit)
+            elif inner == tuple(extents[digit] * c for c in columns[digit]):
+                chain.append(digit)
+            else:
+                continue
+            left.remove(digit)
+            break
+        else:
+            return chain
+
+
+def _renumbered(map_: Map, places: dict[int, tuple[int, int]]) -> Map:
+    out: list[Form] = []
+    for one in map_:
+        if type(one) is int:
+            out.append(places[one][0])  # a bare digit never joins another
+            continue
+        offset, terms = _parts(one)
+        total: dict[int, int] = {}
+        for digit, coefficient in terms:
+            index, weight = places[digit]
+            if weight == 1:  # joined digits share one coefficient: the innermost's
+                total[index] = coefficient
+        out.append(form(offset, total.items()))
+    return tuple(out)

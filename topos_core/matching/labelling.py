@@ -1,0 +1,100 @@
+"""Axes: every digit of a try must vary with exactly the holes that own its label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from topos_core.matching.attempt import Attempt
+from topos_core.matching.func import digits_of
+
+
+class AxisFault(NamedTuple):
+    """What is wrong with a digit: its label where one is meant, its extent, and the holes that should or do vary with it."""
+
+    label: str | None
+    extent: int
+    missing: tuple[str, ...]
+    extra: tuple[str, ...]
+    users: tuple[str, ...]
+
+
+def labelled(attempt: Attempt) -> bool:
+    """Sorts the digits of a try into labels; the failure tells which hole varies along a wrong axis."""
+    template = attempt.template
+    term = template.term
+    users: dict[int, set[str]] = {}
+    for hole in template.holes:
+        if hole not in attempt.bound:
+            attempt.fail("unbound", hole, None, attempt.top)
+            return False
+        for digit in digits_of(attempt.bound[hole][1]):
+            users.setdefault(attempt.root_of(digit), set()).add(hole)
+    reduced = _reduced(attempt)
+    if reduced is None:
+        return False
+    owners: dict[str, frozenset[str]] = {}
+    for hole in template.holes:
+        for label in term.holes[hole].split():
+            owners[label] = owners.get(label, frozenset()) | {hole}
+    everywhere = {label for labels in reduced.values() for label in labels}
+    found: dict[str, list[int]] = {label: [] for label in owners}
+    for digit in sorted({*users, *range(attempt.root_digits), *reduced}):
+        using = frozenset(users.get(digit, ()))
+        allowed = reduced.get(digit) or tuple(label for label in owners if label not in everywhere)
+        fitting = next((label for label in allowed if _fits(owners.get(label, frozenset()), using, term.free)), None)
+        if fitting is None:
+            fault = _fault(attempt, digit, using, allowed, owners, digit in reduced)
+            who = next(iter(fault.missing or fault.extra or fault.users), None)
+            func = attempt.bound[who][0] if who is not None else attempt.top
+            attempt.fail("axis", fault, who, func)
+            return False
+        found[fitting].append(digit)
+    attempt.labels = found
+    return True
+
+
+def _reduced(attempt: Attempt) -> dict[int, tuple[str, ...]] | None:
+    """Gives the labels of every reduced digit; all reductions over the same labels must reduce the same digits."""
+    sets: dict[tuple[str, ...], frozenset[int]] = {}
+    for labels, digits, func in attempt.reductions:
+        roots = frozenset(attempt.root_of(digit) for digit in digits)
+        if sets.setdefault(labels, roots) != roots:
+            wanted = sorted(attempt.extents[d] for d in sets[labels])
+            got = sorted(attempt.extents[d] for d in roots)
+            attempt.fail("axis-mixed", (" ".join(labels), wanted), (func, got), func)
+            return None
+    reduced: dict[int, tuple[str, ...]] = {}
+    for digit, labels in attempt.reduced.items():
+        root = attempt.root_of(digit)
+        if reduced.setdefault(root, labels) != labels:
+            fault = AxisFault(" ".join(labels), attempt.extents[root], (), (), ())
+            attempt.fail("axis", fault, None, attempt.top)
+            return None
+    return reduced
+
+
+def _fits(owners: frozenset[str], using: frozenset[str], free: frozenset[str]) -> bool:
+    return owners - free == using - free and using & free <= owners
+
+
+def _fault(
+    attempt: Attempt,
+    digit: int,
+    using: frozenset[str],
+    allowed: Iterable[str],
+    owners: dict[str, frozenset[str]],
+    reduced: bool,
+) -> AxisFault:
+    free = attempt.template.term.free
+    nearest: tuple[int, int, str, frozenset[str]] | None = None
+    for label in allowed:
+        differ = frozenset((owners.get(label, frozenset()) ^ using) - free)
+        key = (len(differ), not differ <= using, label, differ)
+        if nearest is None or key[:3] < nearest[:3]:
+            nearest = key
+    extent, users = attempt.extents[digit], tuple(sorted(using))
+    if nearest is None or (nearest[0] != 1 and not reduced):
+        return AxisFault(None, extent, (), (), users)
+    differ = nearest[3]
+    return AxisFault(nearest[2], extent, tuple(sorted(differ - using)), tuple(sorted(differ & using)), users)

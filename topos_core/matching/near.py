@@ -1,0 +1,80 @@
+"""Which failures are worth telling: at most one for each anchor, and none that a full match explains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from topos_core.matching.binding import Found
+from topos_core.matching.core import Keys
+from topos_core.matching.func import DEPTH
+from topos_core.matching.term import Missed, Recognised
+
+_STRUCTURE: Final = frozenset(("kind", "arity", "extra", "missing", "exponent"))
+_ONE_MORE_HOLE: Final = frozenset(("axis", "axis-mixed", "constant", "identity"))
+
+
+def sifted(
+    keys: Keys, recognised: Recognised, found: Sequence[Found]
+) -> tuple[list[Missed], Mapping[tuple[str, int], list[Missed]]]:
+    """Gives the near misses, and by (pattern, root) of a full match why it did not go on to one more optional hole."""
+    owners: dict[int, list[Found]] = {}
+    for match in found:
+        for number in {held.func.number for held in match.attempt.held}:
+            owners.setdefault(number, []).append(match)
+    stopped: dict[tuple[str, int], list[Missed]] = {}
+    best: dict[int, Missed] = {}
+    for missed in recognised.missed:
+        anchors = _anchors(keys, recognised, missed)
+        roots = {keys.funcs[match.root].number for match in found if match.identifier == missed.identifier} & set(
+            anchors
+        )
+        around = [match for number in anchors for match in owners.get(number, ())]
+        same = [match for match in around if match.identifier == missed.identifier]
+        if same:
+            _stop(same[-1], missed, stopped)
+            continue
+        if roots or not (missed.template.anchors or missed.template.lookalike):
+            continue
+        others = [match for match in around if keys.funcs[match.root].number not in anchors]  # a part is no explanation
+        code = missed.failure.code
+        if code in _STRUCTURE and others:
+            continue
+        if code != "axis-mixed" and any(
+            len({h.func.number for h in match.attempt.held}) >= missed.held for match in others
+        ):
+            continue
+        for number in anchors:
+            before = best.get(number)
+            if (
+                before is None
+                or _key(missed) > _key(before)
+                or (missed.identifier == before.identifier and _key(missed) == _key(before))
+            ):
+                best[number] = missed
+    return list({id(missed): missed for missed in best.values()}.values()), stopped
+
+
+def _stop(match: Found, missed: Missed, stopped: dict[tuple[str, int], list[Missed]]) -> None:
+    """Keeps a failure above a full match of the same pattern where it tells why one more hole was not taken in."""
+    more = set(missed.template.holes) > set(match.template.holes)
+    if more and missed.template.form is match.template.form and missed.failure.code in _ONE_MORE_HOLE:
+        stopped.setdefault((match.identifier, match.root), []).append(missed)
+
+
+def _anchors(keys: Keys, recognised: Recognised, missed: Missed) -> list[int]:
+    """Lists the pattern's anchors below the root of a failure."""
+    bit = recognised.bits[missed.identifier]
+    hot = recognised.hot
+    todo, out = [(keys.funcs[missed.root], 0)], []
+    while todo:
+        func, depth = todo.pop()
+        if hot[func.number][0] & bit:
+            out.append(func.number)
+        elif depth < DEPTH:
+            todo += [(kid.func, depth + 1) for kid in func.kids if hot[kid.func.number][DEPTH] & bit]
+    return out or [kid.func.number for kid in keys.funcs[missed.root].kids]
+
+
+def _key(missed: Missed) -> tuple[int, int, int]:
+    return missed.failure[:3]

@@ -1,0 +1,71 @@
+"""What the norms share: facts out of labels, and which axis is the batch's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topos_core.matching.attempt import Attempt
+from topos_core.matching.binding import Found, order_of
+from topos_core.matching.core import Keys
+from topos_core.matching.facts import NormFacts
+from topos_core.matching.func import DEPTH
+from topos_core.matching.ideal import recorded
+
+ROLES = {"n": "n", "c": "c"}
+
+
+def norm_facts(found: Found, vectors: Sequence[str]) -> NormFacts | None:
+    """Gives the facts of a norm with labels n and c; None where two vectors order the channels differently.
+
+    Args:
+        found: The match.
+        vectors: Holes with one element per channel, the one that decides the order of channels first.
+    """
+    shown = [found.rows[hole] for hole in vectors if hole in found.rows]
+    for values in found.named.values():
+        shown += [rows for value in values if (rows := found.named_rows(value)) is not None]
+    labels = found.attempt.labels
+    channels = order_of(shown, labels["c"])
+    if channels is None:
+        return None
+    order = {**channels, **{digit: len(channels) + k for k, digit in enumerate(labels["n"])}}
+    dtype = found.keys.tape.ops[found.root].type.dtype
+    return NormFacts(
+        found.layout(found.rows["x"], ROLES, order),
+        found.layout(found.root_rows, ROLES, order),
+        found.count("c"),
+        found.count("n"),
+        recorded(found.constant("epsilon"), dtype),
+    )
+
+
+def reduces_first_axis(found: Found) -> bool:
+    """Says whether the statistics of x run over its batch axis: axis 0 of x as it is bound or moved inside the match.
+
+    An axis 0 of extent 1 counts where the recorded reduction names it.
+    """
+    for value in found.moved["x"]:
+        rows = found.rows_of(value, "x")
+        if rows and rows[0] and all(found.label_of(part.digit) == "n" for part in rows[0]):
+            return True
+    ops = found.keys.tape.ops
+    for value in sorted(found.interior | {v for values in found.named.values() for v in values}):
+        op = ops[value]
+        if op.name == "sum" and 0 in op.attributes["axes"]:
+            shape = ops[op.operands[0]].type.shape
+            if len(shape) > 1 and shape[0] == 1:
+                return True
+    return False
+
+
+def sums_first_axis(keys: Keys, attempt: Attempt) -> bool:
+    """Says of a failed try whether some sum in it runs over axis 0: else it was never meant as a norm over a batch."""
+    todo = [(attempt.top, 0)]
+    while todo:
+        func, depth = todo.pop()
+        op = keys.tape.ops[func.maker] if func.kind == "reduce" and func.maker >= 0 else None
+        if op is not None and op.name == "sum" and 0 in op.attributes["axes"]:
+            return True
+        if depth < DEPTH:
+            todo += [(kid.func, depth + 1) for kid in func.kids]
+    return False

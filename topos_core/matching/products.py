@@ -1,0 +1,140 @@
+"""Keys of mul, div, sqrt, rsqrt and pow: n-ary sorted products with exponents; numbers stand outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from topos_core.matching.core import WIDEST, Key, Keys, Rule, apply_to
+from topos_core.matching.frame import outward
+from topos_core.matching.func import Func, Kid, Map, composed, identity_map
+from topos_core.matching.symbol import Coefficient
+from topos_core.tape.op import Op
+from topos_core.tape.type import FLOATS
+
+Factors = tuple[Coefficient, list[Kid]]
+"""A number and operands with their exponents."""
+
+
+def power(exponent: float, outer: float, operands: int) -> float | None:
+    """Gives the exponent of `(.. f^exponent ..)^outer`, where the domain and the sign stay; else None.
+
+    `sqrt(x^2)` is not x and `sqrt(x)^2` is not x where x is negative; a root of a product of several does not split.
+    """
+    if outer == 1:
+        return exponent
+    if float(outer).is_integer():
+        return None if not float(exponent).is_integer() and float(exponent * outer).is_integer() else exponent * outer
+    return exponent * outer if operands == 1 and float(exponent).is_integer() and exponent % 2 else None
+
+
+def unified(factors: Sequence[Kid]) -> list[Kid]:
+    """Adds up exponents of equal operands where signs agree and the domain stays, and sorts.
+
+    `x / x` is NaN at zero, and `sqrt(x) * sqrt(x)` is where x is negative.
+    """
+    total: dict[tuple[int, Map, bool], Kid] = {}
+    roots: list[Kid] = []
+    for kid in factors:
+        key = (kid.func.number, kid.map, kid.weight > 0)
+        known = total.get(key)
+        if known is None:
+            total[key] = kid
+            continue
+        exponent = known.weight + kid.weight
+        if float(exponent).is_integer() and not float(kid.weight).is_integer():
+            roots.append(kid)
+        else:
+            total[key] = Kid(kid.func, kid.map, exponent)
+    return sorted((*total.values(), *roots), key=lambda kid: (kid.func.number, -kid.weight, str(kid.map)))
+
+
+def _mul(keys: Keys, value: int, op: Op) -> Key | None:
+    return _multiplied(keys, op, 1.0)
+
+
+def _div(keys: Keys, value: int, op: Op) -> Key | None:
+    return _multiplied(keys, op, -1.0)
+
+
+def _sqrt(keys: Keys, value: int, op: Op) -> Key | None:
+    return _raised(keys, op.operands[0], 0.5)
+
+
+def _rsqrt(keys: Keys, value: int, op: Op) -> Key | None:
+    return _raised(keys, op.operands[0], -0.5)
+
+
+def _pow(keys: Keys, value: int, op: Op) -> Key | None:
+    exponent = keys.coefficients[op.operands[1]]
+    if op.type.dtype in FLOATS and keys.is_one(op.operands[1]) and isinstance(exponent, float) and exponent != 0:
+        return _raised(keys, op.operands[0], exponent)
+    return apply_to(keys, "pow", op.operands)
+
+
+def _multiplied(keys: Keys, op: Op, exponent: float) -> Key | None:
+    """`a * b ** exponent`, the exponent 1 or -1."""
+    if op.type.dtype not in FLOATS:
+        return apply_to(keys, op.name, op.operands, op.name == "mul")
+    a, b = op.operands
+    first, second = keys.coefficients[a], keys.coefficients[b]
+    if keys.is_one(b) and (exponent == 1 or second != 0):
+        return first * second**exponent, keys.views[a]
+    if keys.is_one(a):
+        if exponent == 1:
+            return first * second, keys.views[b]
+        inverse = _raised(keys, b, -1.0)
+        return None if inverse is None else (inverse[0] * first, inverse[1])
+    shared = keys.frame((a, b))
+    if shared is None:
+        return None
+    frame, (f, g) = shared
+    left = _factors(keys, a, f, frame.maps[0], 1.0)
+    right = _factors(keys, b, g, frame.maps[1], exponent)
+    if left is None or right is None:
+        return None
+    kids = unified([*left[1], *right[1]])
+    coefficient = left[0] * right[0]
+    if len(kids) == 1 and kids[0].weight == 1:
+        return coefficient, keys.mapped(kids[0], frame.axes, frame)
+    made = keys.table.make("product", "", kids, frame.extents)
+    return coefficient, keys.placed(made, frame.axes, frame)
+
+
+def _raised(keys: Keys, value: int, exponent: float) -> Key | None:
+    """A power needs no frame: the digits are those of its operand."""
+    view = keys.clean(value)
+    func = keys.func_of(view)
+    factors = _factors(keys, value, func, identity_map(func), exponent)
+    if factors is None:
+        return apply_to(keys, f"power:{exponent:g}", (value,))
+    coefficient, kids = factors
+    if not kids:
+        return coefficient, view
+    kids = unified(kids)
+    if len(kids) == 1 and kids[0].weight == 1:
+        return coefficient, keys.recast(view, kids[0].func, kids[0].map)
+    made = keys.table.make("product", "", kids, func.shape)
+    return coefficient, keys.recast(view, made.func, outward(made.places, len(made.func.shape)))
+
+
+def _factors(keys: Keys, value: int, func: Func, map_: Map, exponent: float) -> Factors | None:
+    """Gives the operands that a value to a power contributes; None where a power of its number is not real."""
+    coefficient = keys.coefficients[value]
+    if exponent != 1:
+        real = coefficient > 0 or float(exponent).is_integer()
+        if not real or (coefficient == 0 and exponent < 0):
+            return None
+        coefficient = coefficient**exponent
+    if func is keys.table.one:
+        return coefficient, []
+    if func.kind == "product" and keys.uses.count[value] <= 1 and len(func.kids) < WIDEST:
+        exponents = [power(kid.weight, exponent, len(func.kids)) for kid in func.kids]
+        if None not in exponents:
+            return coefficient, [
+                Kid(kid.func, composed(kid.map, map_), e) for kid, e in zip(func.kids, exponents, strict=True)
+            ]
+    return coefficient, [Kid(func, map_, exponent)]
+
+
+RULES: Final[Mapping[str, Rule]] = {"mul": _mul, "div": _div, "sqrt": _sqrt, "rsqrt": _rsqrt, "pow": _pow}

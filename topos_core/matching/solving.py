@@ -1,0 +1,179 @@
+"""Numbers: the equations of a try, one unknown after the other.
+
+A hole may carry a factor only if some value of the program carries it: otherwise a scale absorbs `sqrt(n / (n - 1))` and
+a sample variance "is" a layer norm. Counts are known from the digits. What stays free is taken as the program computes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from topos_core.matching.attempt import Attempt, Equation
+from topos_core.matching.core import FACTOR, Keys
+from topos_core.matching.ideal import tolerance
+from topos_core.matching.symbol import Symbol, real_power
+from topos_core.matching.template import COUNT
+
+_READ_AT_MOST: Final = 200
+_CLOSE: Final = 1e-9
+
+
+class NumberFault(NamedTuple):
+    """Two numbers that differ: what they are, and n where they differ as n and n - 1 do."""
+
+    what: str
+    expected: float
+    found: float
+    divisor: int | None
+
+
+def solved(attempt: Attempt, keys: Keys, root: int) -> bool:
+    """Solves the equations of a try; the failure tells the numbers as the program has them."""
+    if _solve(attempt, keys, root, plain=False):
+        return True
+    kept, attempt.failure = attempt.failure, None
+    done = _solve(attempt, keys, root, plain=True)  # in terms of the values as written
+    if not done and attempt.failure is None:
+        attempt.failure = kept
+    return done
+
+
+def close(a: float, b: float, relative: float) -> bool:
+    """Says whether two coefficients are one."""
+    return a == b or abs(a - b) <= relative * max(abs(a), abs(b))
+
+
+def factors_of(keys: Keys, number: int) -> tuple[float, ...]:
+    """Lists the coefficients with which a function occurs on the tape."""
+    known = keys.factors.get(number)
+    if known is None:
+        coefficients = dict.fromkeys(keys.coefficients[value] for value in keys.made.get(number, ()))
+        known = keys.factors[number] = tuple(c for c in coefficients if isinstance(c, float)) or (1.0,)
+    return known
+
+
+def divisor_fault(ratio: float, known: Mapping[str, float]) -> int | None:
+    """Gives n where a ratio is that of n to n - 1, or a root or square of it: the commonest numeric look-alike."""
+    if not ratio > 0:
+        return None
+    for name, count in known.items():
+        if not name.startswith(COUNT) or count <= 1:
+            continue
+        wanted = count / (count - 1)
+        for one in (ratio, 1 / ratio):
+            if any(abs(real_power(one, power) - wanted) < 1e-3 * (wanted - 1) for power in (0.5, 1.0, 2.0)):
+                return int(count)
+    return None
+
+
+def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
+    template = attempt.template
+    known: dict[str, float] = {
+        COUNT + label: float(math.prod(attempt.extents[d] for d in digits)) for label, digits in attempt.labels.items()
+    }
+    relative = tolerance(keys.tape.ops[root].type.dtype)
+    possible = {hole: factors_of(keys, attempt.bound[hole][0].number) for hole in template.holes}
+    for hole, factors in possible.items():
+        if plain or len(factors) == 1:
+            known[FACTOR + hole] = 1.0 if 1.0 in factors or len(factors) > 1 else factors[0]
+    left: list[tuple[Symbol, Equation]] = []
+    for equation in attempt.equations:
+        found, expected = Symbol.of(equation.found), Symbol.of(equation.expected)
+        if found.factor == 0 or expected.factor == 0:
+            same = found.factor == expected.factor
+            left.append((Symbol(1.0 if same else -math.inf), equation))
+        elif math.isinf(found.factor) and found.factor == expected.factor and not expected.exponents:
+            continue
+        else:
+            left.append((found / expected, equation))
+    unknown = {name for ratio, _ in left for name, _ in ratio.exponents if name not in known}
+    while True:
+        moved, rest = False, []
+        for ratio, equation in left:
+            number, open_ = ratio.reduced(known)
+            if not open_:
+                if not _holds(number, relative, known):
+                    return _unequal(attempt, equation, number, known)
+            elif len(open_) == 1:
+                name, exponent = open_[0]
+                if not number > 0 and exponent not in (1.0, -1.0):
+                    attempt.fail("constant", NumberFault(equation.what, math.nan, number, None), None, equation.func)
+                    return False
+                known[name] = real_power(1 / number, 1 / exponent) if number > 0 else _signed(number, exponent)
+                moved = True
+            else:
+                rest.append((ratio, equation))
+        left = rest
+        if moved:
+            continue
+        free = sorted(name for name in unknown if name not in known and name.startswith(FACTOR))
+        if not free or not left:
+            break
+        hole = free[0].removeprefix(FACTOR)
+        known[free[0]] = 1.0 if hole in template.term.raw else _as_computed(attempt, keys, root, hole)
+    if left:
+        attempt.fail("underdetermined", left[0][0], None, attempt.top)
+        return False
+    for hole, factors in possible.items():
+        factor = known.setdefault(FACTOR + hole, 1.0)
+        if not any(close(factor, one, relative) for one in factors):
+            fault = NumberFault(f"the factor of {hole}", 1.0, factor, divisor_fault(factor, known))
+            attempt.fail("constant", fault, None, attempt.bound[hole][0])
+            return False
+    for hole, sign in attempt.signs:
+        if not known.get(FACTOR + hole, 1.0) * sign > 0:
+            attempt.fail("sign", hole, known[FACTOR + hole], attempt.bound[hole][0])
+            return False
+    attempt.known = known
+    return True
+
+
+def _holds(number: float, relative: float, known: Mapping[str, float]) -> bool:
+    """Says whether a ratio is one: within rounding, unless it is exactly that of n to n - 1."""
+    if math.isnan(number) or not close(number, 1.0, relative):
+        return False
+    return close(number, 1.0, _CLOSE) or divisor_fault(number, known) is None
+
+
+def _signed(number: float, exponent: float) -> float:
+    """Solves `number * name^exponent == 1` for exponent 1 or -1 and a number that is not positive."""
+    if exponent == 1:
+        return 1 / number if number else math.nan
+    return number
+
+
+def _unequal(attempt: Attempt, equation: Equation, ratio: float, known: Mapping[str, float]) -> bool:
+    found = Symbol.of(equation.found).reduced(known)[0]
+    expected, open_ = Symbol.of(equation.expected).reduced(known)
+    if open_ and ratio:
+        expected = found / ratio
+    fault = NumberFault(equation.what, expected, found, divisor_fault(ratio, known))
+    attempt.fail("constant", fault, None, equation.func)
+    return False
+
+
+def _as_computed(attempt: Attempt, keys: Keys, root: int, hole: str) -> float:
+    """Gives the factor of the value that the program computes with, where equations leave it open.
+
+    A layer norm is the same of x, with some epsilon, and of 2x, with four times that: people mean the value as written.
+    It is a multiple of the bound function that some op reads which is no such multiple itself; 1 if there is a choice.
+    """
+    func = attempt.bound[hole][0]
+    ops = keys.tape.ops
+    todo, seen, read = [root], {root}, []
+    while todo and len(seen) < _READ_AT_MOST:
+        value = max(todo)
+        todo.remove(value)
+        for operand in ops[value].operands:
+            mine = keys.funcs[operand] is func
+            if mine and keys.funcs[value] is not func:
+                read.append(keys.coefficients[operand])
+            if operand not in seen and not (mine and not keys.is_movement(operand) and keys.coefficients[operand] == 1):
+                seen.add(operand)
+                todo.append(operand)
+    if not read or 1.0 in read:
+        return 1.0
+    first = read[0]
+    return first if isinstance(first, float) else 1.0

@@ -1,0 +1,204 @@
+"""Failures in words: what the pattern needs, what the program has, in the program's own axes and numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from topos_core.matching.core import Keys
+from topos_core.matching.func import Func, Kid
+from topos_core.matching.labelling import AxisFault
+from topos_core.matching.match import NearMiss
+from topos_core.matching.solving import NumberFault
+from topos_core.matching.term import Missed
+
+
+class Words(NamedTuple):
+    """A failure as people read it."""
+
+    code: str
+    expected: str
+    found: str
+    numbers: Mapping[str, float] = {}
+
+
+def near_miss(keys: Keys, missed: Missed) -> NearMiss | None:
+    """Tells a failure; None where there is nothing that a person could act on."""
+    words = told(keys, missed)
+    if words is None:
+        return None
+    at = missed.failure.func.maker
+    shown = missed.identifier.replace("_", " ")
+    held = (
+        missed.template.size - 1 if missed.template.lookalike else min(missed.failure.steps, missed.template.size - 1)
+    )
+    return NearMiss(
+        missed.identifier,
+        missed.root,
+        at if 0 <= at <= missed.root else missed.root,
+        words.code,
+        f"{shown} needs {words.expected}; found {words.found}",
+        words.expected,
+        words.found,
+        held,
+        missed.template.size,
+        words.numbers,
+    )
+
+
+def told(keys: Keys, missed: Missed) -> Words | None:
+    """Puts a failure into words."""
+    failure = missed.failure
+    if missed.template.lookalike is not None:
+        return Words(failure.code, missed.template.lookalike.expected, missed.template.lookalike.found)
+    expected, found = failure.expected, failure.found
+    match failure.code:
+        case "constant":
+            return _number(expected)
+        case "added":
+            return Words("constant", _added(expected), _said(keys, found) if isinstance(found, Func) else _added(found))
+        case "axis":
+            return _axis(missed, expected)
+        case "axis-mixed":
+            return _mixed(keys, expected, found)
+        case "identity":
+            hole, first = expected
+            return Words("other-value", f"the same {hole} everywhere ({_said(keys, first)})", _said(keys, found))
+        case "cast":
+            want = expected.func if isinstance(expected, Kid) else expected
+            inside = found.func if isinstance(found, Kid) else found
+            return Words("cast", f"no cast inside ({_wanted(want)})", f"a {_said(keys, inside)}")
+        case "exponent":
+            wanted = f"{_wanted(expected.func)} to the power {expected.weight:g}"
+            return Words("exponent", wanted, f"to the power {found.weight:g}")
+        case "sign":
+            return Words("sign", f"a positive factor of {expected}", _nice(found))
+        case "extra" | "missing":
+            return Words("structure", f"{len(expected.kids)} operands of {_wanted(expected)}", f"{len(found)} operands")
+        case "kind" | "arity" | "shape":
+            want = expected.func if isinstance(expected, Kid) else expected
+            return Words("structure", _wanted(want), _said(keys, found.func if isinstance(found, Kid) else found))
+        case _:
+            return None
+
+
+def _number(fault: Any) -> Words:
+    assert isinstance(fault, NumberFault)
+    if fault.divisor is not None:
+        n = fault.divisor
+        return Words(
+            "divisor", f"a mean over all {n} elements, divided by {n}", f"a divisor of {n - 1} = n - 1",
+            {"count": n, "divisor": n - 1},
+        )  # fmt: skip
+    numbers = {"expected": fault.expected, "found": fault.found}
+    return Words("constant", f"{fault.what} {_nice(fault.expected)}", _nice(fault.found), numbers)
+
+
+def _added(number: Any) -> str:
+    if number is None:
+        return "nothing added"
+    return f"{_nice(number)} added" if isinstance(number, float) else "a constant added"
+
+
+def _axis(missed: Missed, fault: Any) -> Words | None:
+    assert isinstance(fault, AxisFault)
+    holes = missed.template.term.holes
+    if fault.missing:
+        hole = fault.missing[0]
+        rest = " and ".join(fault.users) or "the result"
+        found = f"{hole} does not vary along an axis of extent {fault.extent} along which {rest} does"
+        return Words("axis", f"{hole} along axes [{holes[hole]}]", found, {"extent": fault.extent})
+    if fault.extra:
+        hole = fault.extra[0]
+        rest = " and ".join(user for user in fault.users if user != hole) or "nothing else"
+        found = f"{hole} also varies along an axis of extent {fault.extent} that belongs to {rest}"
+        return Words("axis", f"{hole} along axes [{holes[hole]}]", found, {"extent": fault.extent})
+    if fault.users:
+        shown = "; ".join(f"{hole}[{holes[hole]}]" for hole in missed.template.holes)
+        found = f"an axis of extent {fault.extent} along which {' and '.join(fault.users)} vary"
+        return Words("axis", f"axes {shown}", found, {"extent": fault.extent})
+    return None
+
+
+def _mixed(keys: Keys, expected: Any, found: Any) -> Words:
+    if isinstance(found[0], Func) and isinstance(found[1], list):
+        labels, extents = expected
+        op = keys.tape.ops[found[0].maker] if found[0].maker >= 0 else None
+        over = f" over axes {list(op.attributes['axes'])}" if op is not None and "axes" in op.attributes else ""
+        return Words(
+            "axis-mixed", f"every reduction over the same axes [{labels}], of extents {extents}",
+            f"a {found[0].name}{over} that reduces other axes, of extents {found[1]}",
+        )  # fmt: skip
+    hole, (func, first) = expected
+    _, second = found
+    axes = [k for k, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]
+    shown = ", ".join(str(_axis_of(keys, func, k)) for k in axes)
+    extents = ", ".join(str(func.shape[k]) for k in axes)
+    return Words(
+        "axis-mixed", f"{hole} along the same axes wherever it is read",
+        f"another axis in place of axis {shown} of {_said(keys, func)} (extent {extents})",
+    )  # fmt: skip
+
+
+def _axis_of(keys: Keys, func: Func, digit: int) -> int:
+    """Gives the axis of the value that first computed a function at which one of its digits lies."""
+    if func.maker >= 0:
+        for axis, row in enumerate(keys.views[func.maker].axes):
+            if any(len(d.coefficients) > digit and d.coefficients[digit] for d in row):
+                return axis
+    return digit
+
+
+def _wanted(func: Func) -> str:
+    """Describes a function of a template."""
+    match func.kind:
+        case "hole":
+            return func.name
+        case "one":
+            return "a number"
+        case "apply":
+            return func.name.partition(":")[0]
+        case "reduce":
+            return f"a {func.name} over {'its' if not func.kids else 'an'} axis"
+        case "product":
+            return "a product"
+        case "sum":
+            return "a sum"
+        case _:
+            return "a value"
+
+
+def _said(keys: Keys, func: Any) -> str:
+    """Describes a function of the program, by its name where it has one."""
+    if not isinstance(func, Func):
+        return "something else"
+    name = keys.tape.names.get(func.maker)
+    if name is not None:
+        return name
+    match func.kind:
+        case "one":
+            return "a number"
+        case "apply":
+            kind, _, detail = func.name.partition(":")
+            return f"{kind} to {detail}" if kind == "cast" else kind
+        case "reduce":
+            return f"a {func.name}"
+        case "product" | "sum":
+            return f"a {func.kind}"
+        case "window":
+            return "a padded value"
+        case _:
+            return keys.tape.ops[func.maker].name if func.maker >= 0 else "another value"
+
+
+def _nice(number: float) -> str:
+    """Writes a number as a person would: whole, or as the root of a whole number where it is one."""
+    if not isinstance(number, float) or not math.isfinite(number) or number == int(number):
+        return f"{number:.9g}" if isinstance(number, (int, float)) else str(number)
+    square = number * number
+    for text, one in (("sqrt({})", square), ("1/sqrt({})", 1 / square)):
+        whole = round(one)
+        if 2 <= whole <= 1 << 20 and abs(one - whole) < 1e-9 * whole:
+            return ("-" if number < 0 else "") + text.format(whole)
+    return f"{number:.9g}"

@@ -1,0 +1,245 @@
+"""Terms and their templates: a pattern written as model code, traced by the recorder and keyed like any program.
+
+A term is a function over arrays. Its holes have labels for axes ("n c"); a label stands for a set of digits of the program
+that is matched, so rank, layout and batch are free. Extents, constants and each hole's own factor are symbols: a template
+is traced with prime extents and prime constants, and whatever number of its tape is a product of those primes is a symbol.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from topos_core.errors import InternalError
+from topos_core.matching.core import Keys
+from topos_core.matching.func import DEPTH, Func, head
+from topos_core.matching.symbol import Coefficient, Symbol
+from topos_core.recording.recorder import Recorder, recording
+from topos_core.recording.value import Value
+from topos_core.tape.span import Location
+from topos_core.tape.tape import Structure, Tape
+from topos_core.tape.type import TensorType
+
+LABEL_PRIMES: Final = (1009, 1013, 1019, 1021, 1031, 1033)
+CONSTANT_PRIMES: Final = (1000003, 1000033, 1000037, 1000039)
+
+COUNT: Final = "count of "
+"""Before a label: the symbol of the number of positions along it."""
+
+ANCHOR: Final = "anchor"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookalike:
+    """A known other formula that is taken for the pattern: what the pattern needs and what stands there instead."""
+
+    formula: Callable[..., Any]
+    code: str
+    expected: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """A pattern as model code.
+
+    Args:
+        formula: A function of the holes and constants, by name; a dropped hole is None.
+        facts: Turns what was found (a `binding.Found`) into the pattern's facts; None where it is another pattern's
+            business.
+        holes: Labels of each hole's axes, such as `{"x": "n c", "scale": "c"}`.
+        optional: Holes that may be missing.
+        constants: Numbers that the program chooses, such as `epsilon`.
+        forms: Spellings that keys do not bring together with the formula: distributed sums, identities of exp.
+        lookalikes: Other formulas that people take for this one.
+        free: Holes that need not vary along all of their labels (a mask).
+        raw: Holes that are bound without their factor where there is a choice (a scaled query).
+        booleans: Holes that hold truth values.
+        silent: Forms whose anchor says too little to speak of a near miss.
+        worth: Says of a failed try (`core.Keys`, `attempt.Attempt`) whether it is worth telling; always where left out.
+    """
+
+    formula: Callable[..., Any]
+    facts: Callable[[Any], Any]
+    holes: Mapping[str, str]
+    optional: tuple[str, ...] = ()
+    constants: tuple[str, ...] = ()
+    forms: tuple[Callable[..., Any], ...] = ()
+    lookalikes: tuple[Lookalike, ...] = ()
+    free: frozenset[str] = frozenset()
+    raw: frozenset[str] = frozenset()
+    booleans: frozenset[str] = frozenset()
+    silent: tuple[Callable[..., Any], ...] = ()
+    worth: Callable[[Any, Any], bool] | None = None
+
+
+def mark(value: Any, name: str) -> Any:
+    """Names an inner value of a formula: a named result, or the `anchor` whose presence makes a failure worth telling."""
+    if isinstance(value, Value):
+        value.recorder.observe(value, "observe", name)
+    return value
+
+
+def anchor(value: Any) -> Any:
+    """Marks the part of a formula that says what is meant; above it a failure is a near miss."""
+    return mark(value, ANCHOR)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Template:
+    """One traced variant of a term.
+
+    Args:
+        term: What it is a variant of.
+        form: The function that was traced.
+        holes: Holes that it has.
+        lookalike: Set where it is a look-alike.
+        root, factor: The value `factor x root` that a program's value is compared with.
+        anchors: The functions marked as anchor.
+        named: Marked values by name, as (function, coefficient).
+        axes: The root's labels, axis by axis.
+        labels: The label of each extent.
+        needs: Heads that any program's function has within its depth.
+        levels: Heads within each depth below the root.
+        depth: How far below the root the anchor lies.
+        operands: The root's operands at least and at most, nested ones opened at least, as written at most.
+        weights: How specific each function is, by its number.
+        size: How many steps a full match has.
+    """
+
+    term: Term
+    form: Callable[..., Any]
+    holes: tuple[str, ...]
+    lookalike: Lookalike | None
+    root: Func
+    factor: Coefficient
+    anchors: frozenset[int]
+    anchor: Func
+    named: Mapping[str, tuple[Func, Coefficient]]
+    axes: tuple[str, ...]
+    labels: Mapping[int, str]
+    needs: int
+    levels: tuple[int, ...]
+    depth: int
+    operands: tuple[int, int]
+    weights: Mapping[int, int]
+    size: int
+
+
+@cache
+def templates(term: Term) -> tuple[Template, ...]:
+    """Traces every variant of a term: each form and look-alike with each choice of optional holes, fullest first."""
+    out = []
+    for form in (term.formula, *term.forms):
+        out += [_traced(term, form, dropped, None) for dropped in _choices(term.optional)]
+    for lookalike in term.lookalikes:
+        out += [_traced(term, lookalike.formula, dropped, lookalike) for dropped in _choices(term.optional)]
+    return tuple(out)
+
+
+def _choices(optional: Sequence[str]) -> Iterable[tuple[str, ...]]:
+    for count in range(len(optional) + 1):
+        yield from itertools.combinations(optional, count)
+
+
+def _traced(term: Term, form: Callable[..., Any], dropped: tuple[str, ...], lookalike: Lookalike | None) -> Template:
+    labels = sorted({label for axes in term.holes.values() for label in axes.split()})
+    extents = dict(zip(labels, LABEL_PRIMES, strict=False))
+    constants = dict(zip(term.constants, CONSTANT_PRIMES, strict=False))
+    if len(extents) < len(labels) or len(constants) < len(term.constants):
+        raise InternalError(
+            f"a term has {len(labels)} labels and {len(term.constants)} constants; there are fewer primes"
+        )
+    recorder = Recorder()
+    arguments: dict[str, Any] = dict.fromkeys(dropped)
+    holes: dict[int, str] = {}
+    with recording(recorder), recorder.at(Location(())):
+        for name, axes in term.holes.items():
+            if name not in dropped:
+                dtype = "bool" if name in term.booleans else "f64"
+                shape = tuple(extents[label] for label in axes.split())
+                value = recorder.source("input", TensorType(dtype, shape))
+                arguments[name] = value
+                holes[value.index] = name
+        result: Value = form(**arguments, **{name: float(prime) for name, prime in constants.items()})
+    tape = Tape(
+        tuple(recorder.ops), tuple(holes), (), (result.index,), Structure("leaf", index=0), {},
+        tuple(recorder.observations), (Location(()),), {},
+    )  # fmt: skip
+    symbols = {prime: COUNT + label for label, prime in extents.items()}
+    symbols |= {prime: name for name, prime in constants.items()}
+    keys = Keys(tape, symbolic=lambda number: _symbolic(number, symbols), holes=holes)
+    return _template(term, form, lookalike, tape, keys, {prime: label for label, prime in extents.items()})
+
+
+def _template(
+    term: Term, form: Callable[..., Any], lookalike: Lookalike | None, tape: Tape, keys: Keys, labels: dict[int, str]
+) -> Template:
+    result = tape.results[0]
+    root = keys.funcs[result]
+    marked = {o.name: o.value for o in tape.observations if o.name is not None}
+    anchored = marked.pop(ANCHOR, None)
+    anchor_func = root if anchored is None else keys.funcs[anchored]
+    needs = 0
+    for func in _below(anchor_func):
+        if func.kind in ("apply", "reduce"):
+            needs |= head(func.kind, func.name)
+    levels, depth, level = [], 0, [root]
+    for k in range(DEPTH):
+        bits = 0
+        for func in level:
+            if func.kind not in ("hole", "one"):
+                bits |= head(func.kind, func.name)
+        levels.append(bits)
+        if any(func is anchor_func for func in level):
+            depth = k
+        level = [kid.func for func in level for kid in func.kids]
+    nary = root.kind in ("sum", "product")
+    most = len(root.kids) + (root.constant is not None) if nary else 1 << 30
+    weights: dict[int, int] = {}
+    for func in keys.table.funcs:
+        own = 100 if func.kind in ("apply", "reduce") else 0 if func.kind == "hole" else 50
+        weights[func.number] = own + sum(weights[kid.func.number] for kid in func.kids if kid.func.kind != "hole")
+    return Template(
+        term,
+        form,
+        tuple(keys.hole(value) or "" for value in tape.inputs),
+        lookalike,
+        root,
+        keys.coefficients[result],
+        frozenset((anchor_func.number,)) if anchored is not None else frozenset(),
+        anchor_func,
+        {name: (keys.funcs[value], keys.coefficients[value]) for name, value in marked.items()},
+        tuple(labels[extent] for extent in tape.ops[result].type.shape if extent in labels),
+        labels,
+        needs,
+        tuple(levels),
+        depth,
+        (len(root.kids) if nary else 0, most),
+        weights,
+        sum(1 for _ in _below(root)),
+    )
+
+
+def _below(func: Func) -> Iterable[Func]:
+    todo = [func]
+    while todo:
+        one = todo.pop()
+        yield one
+        todo += [kid.func for kid in one.kids]
+
+
+def _symbolic(number: float, symbols: Mapping[int, str]) -> Coefficient:
+    """Reads a number that is a product of the primes of symbols as their monomial."""
+    if not math.isfinite(number) or number != int(number) or abs(number) < LABEL_PRIMES[0]:
+        return number
+    rest, exponents = int(number), dict[str, float]()
+    for prime, name in symbols.items():
+        while rest % prime == 0:
+            rest //= prime
+            exponents[name] = exponents.get(name, 0.0) + 1.0
+    return Symbol(float(rest), tuple(sorted(exponents.items()))) if exponents else number

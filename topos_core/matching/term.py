@@ -1,0 +1,231 @@
+"""One pass of all terms over all functions of a tape. No policy; the work per op is bounded.
+
+Each op costs a look-up by the kind of its function, then only templates whose heads all occur near by are tried. An anchor
+is tried on its own, once per function; whether one lies below travels up like heads do, and a failure is a near miss only
+above one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from topos_core.matching.attempt import DIGITS, NUMBERS, Attempt, Failure
+from topos_core.matching.binding import Found, found
+from topos_core.matching.core import Keys
+from topos_core.matching.func import DEPTH, Func, identity_map
+from topos_core.matching.labelling import labelled
+from topos_core.matching.solving import solved
+from topos_core.matching.template import Template, Term, templates
+
+REPLAYS: Final = 6
+"""Tries of one template at one value: structure is settled before digits and numbers, which may ask for another order."""
+
+SLACK: Final = 2
+"""Levels that a spelling may put between a root and an anchor beside the template's own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Named:
+    """A pattern's term under its identifier."""
+
+    identifier: str
+    term: Term
+
+
+@dataclass(slots=True, eq=False)
+class Missed:
+    """A template that failed above an anchor.
+
+    `held` counts the functions that matched before the failure.
+    """
+
+    identifier: str
+    template: Template
+    root: int
+    failure: Failure
+    held: int
+    attempt: Attempt
+
+
+@dataclass(slots=True)
+class Recognised:
+    """What one pass found.
+
+    Args:
+        found: Matches, by root.
+        missed: Failures above anchors, by root.
+        hot: Per function and depth, the patterns whose anchor lies that near below it, as bits.
+        bits: The bit of each pattern.
+        tries: How many templates were tried.
+    """
+
+    found: list[Found] = field(default_factory=list)
+    missed: list[Missed] = field(default_factory=list)
+    hot: dict[int, list[int]] = field(default_factory=dict)
+    bits: dict[str, int] = field(default_factory=dict)
+    tries: int = 0
+
+
+class _Entry:
+    __slots__ = ("bit", "name", "rank", "template")
+
+    def __init__(self, name: str, template: Template, bit: int) -> None:
+        self.name, self.template, self.bit = name, template, bit
+
+
+class Index:
+    """The templates of many terms by the kind of function at which they root, and their anchors."""
+
+    def __init__(self, terms: Sequence[Named]) -> None:
+        self.roots: dict[tuple[str, str], list[_Entry]] = {}
+        self.anchors: dict[tuple[str, str], list[_Entry]] = {}
+        self.bits: dict[str, int] = {}
+        for k, named in enumerate(terms):
+            bit = self.bits[named.identifier] = 1 << k
+            for template in templates(named.term):
+                entry = _Entry(named.identifier, template, bit)
+                self.roots.setdefault((template.root.kind, template.root.name), []).append(entry)
+                full = len(template.holes) == len(named.term.holes)
+                if template.anchors and full and template.lookalike is None and template.form not in named.term.silent:
+                    func = template.anchor
+                    self.anchors.setdefault((func.kind, func.name), []).append(entry)
+
+
+def recognise(keys: Keys, index: Index) -> Recognised:
+    """Tries every template at every live value that computes something."""
+    result = Recognised(bits=index.bits)
+    hot = result.hot
+    matched: dict[tuple[str, int], float] = {}  # the factor at which a function matched: -x of a matched x is none
+    for value in range(len(keys.tape.ops)):
+        func = keys.funcs[value]
+        if not func.kids or func.kind == "window" or keys.is_movement(value) or not keys.is_live(value):
+            continue
+        entries = index.roots.get((func.kind, func.name))
+        _warm(keys, index, func, hot, result)
+        if entries is not None:
+            _at(keys, value, func, entries, hot[func.number], matched, result)
+    return result
+
+
+def _at(
+    keys: Keys,
+    value: int,
+    func: Func,
+    entries: Sequence[_Entry],
+    hot: Sequence[int],
+    matched: dict[tuple[str, int], float],
+    result: Recognised,
+) -> None:
+    heads, width, kids = func.heads, func.width, len(func.kids)
+    deep, third = heads[-1], heads[3]
+    coefficient = keys.coefficients[value]
+    hits: set[str] = set()
+    near: dict[str, tuple[Attempt, Template]] = {}
+    for entry in entries:
+        template = entry.template
+        if template.needs & ~deep or template.levels[2] & ~deep or template.levels[1] & ~third:
+            continue
+        if width < template.operands[0] or kids > template.operands[1] or entry.name in hits:
+            continue
+        before = matched.get((entry.name, func.number))
+        if before is not None and before != coefficient:
+            continue
+        result.tries += 1
+        attempt, hit = _replayed(keys, value, func, template)
+        if hit:
+            if template.lookalike is not None:
+                failure = Failure(NUMBERS + 1, 1 << 20, 0, template.lookalike.code, None, None, func)
+                result.missed.append(Missed(entry.name, template, value, failure, len(attempt.held), attempt))
+                continue
+            match = found(entry.name, keys, template, value, attempt)
+            if match is not None:
+                hits.add(entry.name)
+                result.found.append(match)
+                if isinstance(coefficient, float):
+                    matched[entry.name, func.number] = coefficient
+        elif attempt.failure is not None and template.lookalike is None and _hot(entry, template, func, hot, matched):
+            worth = template.term.worth
+            if worth is not None and not worth(keys, attempt):
+                continue
+            best = near.get(entry.name)
+            if best is None or best[0].failure is None or attempt.failure[:3] > best[0].failure[:3]:
+                near[entry.name] = attempt, template
+    for name, (attempt, template) in near.items():
+        if name not in hits and attempt.failure is not None:
+            held = len({one.func.number for one in attempt.held})
+            result.missed.append(Missed(name, template, value, attempt.failure, held, attempt))
+
+
+def _hot(
+    entry: _Entry, template: Template, func: Func, hot: Sequence[int], matched: dict[tuple[str, int], float]
+) -> bool:
+    if hot[min(DEPTH, template.depth + SLACK)] & entry.bit:
+        return True
+    return any((entry.name, kid.func.number) in matched for kid in func.kids)
+
+
+def _warm(keys: Keys, index: Index, top: Func, hot: dict[int, list[int]], result: Recognised) -> None:
+    """Tells for a function which anchors lie within each depth below it; functions without an op are visited too."""
+    todo = [top]
+    while todo:
+        func = todo[-1]
+        missing = [kid.func for kid in func.kids if kid.func.number not in hot]
+        if missing:
+            todo += missing
+            continue
+        todo.pop()
+        if func.number in hot:
+            continue
+        own = 0
+        for entry in index.anchors.get((func.kind, func.name), ()):
+            if own & entry.bit or entry.template.needs & ~func.heads[-1]:
+                continue
+            result.tries += 1
+            attempt = Attempt(entry.template, func)
+            held = attempt.match(entry.template.anchor, func, identity_map(func)) is not None
+            # the right structure along another axis is still the anchor: the near miss that is most worth telling
+            if held or (attempt.failure is not None and attempt.failure.code in ("axis-mixed", "cast")):
+                own |= entry.bit
+        levels = [own] * (DEPTH + 1)
+        for kid in func.kids:
+            below = hot[kid.func.number]
+            for depth in range(1, DEPTH + 1):
+                levels[depth] |= below[depth - 1]
+        hot[func.number] = levels
+
+
+def _replayed(keys: Keys, value: int, func: Func, template: Template) -> tuple[Attempt, bool]:
+    """Tries a template; where digits or numbers fail and operands could be chosen otherwise, tries other orders."""
+    scripts: list[tuple[int, ...]] = [()]
+    first: Attempt | None = None
+    for _ in range(REPLAYS):
+        if not scripts:
+            break
+        script = scripts.pop(0)
+        attempt = Attempt(template, func, script)
+        if _tried(keys, value, func, attempt):
+            return attempt, True
+        if first is None or (
+            attempt.failure is not None and (first.failure is None or attempt.failure[:3] > first.failure[:3])
+        ):
+            first = attempt
+        if attempt.stage > 0:
+            for at in range(len(script), len(attempt.choices)):
+                for k in range(1, attempt.choices[at]):
+                    scripts.append((*script, *(0 for _ in range(at - len(script))), k))
+    assert first is not None  # the empty script is always tried
+    return first, False
+
+
+def _tried(keys: Keys, value: int, func: Func, attempt: Attempt) -> bool:
+    factor = attempt.match(attempt.template.root, func, identity_map(func))
+    if factor is None:
+        return False
+    attempt.stage = DIGITS
+    attempt.equate(keys.coefficients[value] * factor, attempt.template.factor, "the factor in front", func)
+    if not labelled(attempt):
+        return False
+    attempt.stage = NUMBERS
+    return solved(attempt, keys, value)

@@ -1,0 +1,168 @@
+"""Batch normalisation with the statistics of the batch.
+
+Recognises
+    `(x - mean) / sqrt(variance + epsilon) * scale + shift` with mean and variance over the batch and all positions, in any
+    rank, layout and spelling: rows flattened or not, axes kept or not, `np.var` or by hand (which computes its own mean),
+    `** -0.5`, `rsqrt`, `* (1 / n)`, the scale folded into the root, the affine folded into `x * k + (shift - mean * k)`.
+    Scale and shift are optional. Mean and variance are named results: they may be read, however often they are computed.
+
+Why it pays
+    One kernel reads x twice and writes once; the recorded ops read and write it about eight times.
+
+Declines when
+    The statistics keep axis 0 (another norm); two vectors order the channels differently.
+
+Not recognised
+    A one-pass variance `mean(x^2) - mean^2` (another formula: it cancels), statistics merged from several partial
+    batches, a norm over a single element.
+
+Source
+    Ioffe and Szegedy, Batch Normalization (arXiv 1502.03167), algorithm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from topos_core.cost.work import Work
+from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.arrangement import arranged, restored
+from topos_core.matching.binding import Found
+from topos_core.matching.facts import NormFacts
+from topos_core.matching.match import Match
+from topos_core.matching.norm import norm_facts, reduces_first_axis, sums_first_axis
+from topos_core.matching.pattern import Example, Pattern
+from topos_core.matching.template import Lookalike, Term, anchor, mark
+from topos_core.tape.tape import Tape
+
+
+def formula(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """Normalises `x: [n, c]` over n."""
+    mean = mark(x.mean(0, keepdims=True), "mean")
+    centred = x - mean
+    variance = anchor(mark((centred * centred).mean(0, keepdims=True), "variance"))
+    return _affine(centred / np.sqrt(variance + epsilon), scale, shift)
+
+
+def folded(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """`x * k + (shift - mean * k)`."""
+    mean = mark(x.mean(0, keepdims=True), "mean")
+    centred = x - mean
+    variance = anchor(mark((centred * centred).mean(0, keepdims=True), "variance"))
+    k = 1 / np.sqrt(variance + epsilon)
+    k = k if scale is None else scale * k
+    return x * k - mean * k if shift is None else x * k + (shift - mean * k)
+
+
+def epsilon_outside(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """Epsilon beside the deviation instead of inside the root."""
+    centred = x - x.mean(0, keepdims=True)
+    return _affine(centred / (np.sqrt((centred * centred).mean(0, keepdims=True)) + epsilon), scale, shift)
+
+
+def one_pass(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """The variance as `mean(x^2) - mean^2`."""
+    mean = x.mean(0, keepdims=True)
+    return _affine((x - mean) / np.sqrt((x * x).mean(0, keepdims=True) - mean * mean + epsilon), scale, shift)
+
+
+def facts(found: Found) -> NormFacts | None:
+    """Gives the facts of a match that is a batch norm."""
+    if not reduces_first_axis(found):
+        return None
+    return norm_facts(found, ("scale", "shift"))
+
+
+def evaluate(norm: NormFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Computes the match's own formula: `root` in the root's layout, `mean` and `variance` per channel."""
+    x = arranged(arrays["x"], norm.image, ("n", "c"))
+    mean = x.sum(0) / norm.count
+    variance = ((x - mean) ** 2).sum(0) / norm.count
+    y = (x - mean) / np.sqrt(variance + norm.epsilon)
+    if "scale" in arrays:
+        y = y * arrays["scale"].reshape(-1)
+    if "shift" in arrays:
+        y = y + arrays["shift"].reshape(-1)
+    return {"root": restored(y, norm.result, ("n", "c")), "mean": mean, "variance": variance}
+
+
+def work(tape: Tape, match: Match) -> Work:
+    """Two passes over x: mean and squared distance, then one multiply-add after a subtraction per element."""
+    x, root = tape.type_of(match.bindings["x"]), tape.type_of(match.root)
+    norm: NormFacts = match.facts
+    vectors = [tape.type_of(value).bytes for name, value in match.bindings.items() if name != "x"]
+    named = sum(tape.type_of(value).bytes for values in match.named.values() for value in values)
+    return Work(7 * x.size + 6 * norm.channels, norm.channels, x.bytes + sum(vectors), root.bytes + named)
+
+
+def _affine(y: Any, scale: Any, shift: Any) -> Any:
+    y = y if scale is None else y * scale
+    return y if shift is None else y + shift
+
+
+def _by_hand(x: Any, scale: Any, shift: Any) -> Any:
+    mean = x.mean(axis=(0, 2, 3), keepdims=True)
+    variance = ((x - mean) ** 2).mean(axis=(0, 2, 3), keepdims=True)
+    return (x - mean) / np.sqrt(variance + 1e-5) * scale.reshape(1, -1, 1, 1) + shift.reshape(1, -1, 1, 1)
+
+
+def _with_var(x: Any) -> Any:
+    return (x - np.mean(x, axis=0)) * (np.var(x, axis=0) + 1e-3) ** -0.5
+
+
+def _outside(x: Any, scale: Any) -> Any:
+    return (x - x.mean(0)) / (np.sqrt(x.var(0)) + 1e-5) * scale
+
+
+def _sample_variance(x: Any, scale: Any) -> Any:
+    return (x - x.mean(0)) / np.sqrt(x.var(0, ddof=1) + 1e-5) * scale
+
+
+def _squares(x: Any) -> Any:
+    mean = x.mean(0)
+    return (x - mean) / np.sqrt((x * x).mean(0) - mean * mean + 1e-5)
+
+
+_IMAGE = {"x": "f32[8,4,5,6]", "scale": "f32[4]", "shift": "f32[4]"}
+_ROWS = {"x": "f32[12,6]", "scale": "f32[6]"}
+
+PATTERN = Pattern(
+    identifier="batch_norm_training",
+    documentation=__doc__ or "",
+    roots=ROOTS,
+    find=finder("batch_norm_training"),
+    work=work,
+    named=("mean", "variance"),
+    examples=(Example("by hand", _by_hand, _IMAGE), Example("with np.var", _with_var, {"x": "f32[12,6]"})),
+    counterexamples=(
+        Example("epsilon outside the root", _outside, _ROWS, "eps-outside-root"),
+        Example("variance over n - 1", _sample_variance, _ROWS, "divisor"),
+        Example("one-pass variance", _squares, {"x": "f32[12,6]"}, "one-pass-variance"),
+    ),
+    term=Term(
+        formula=formula,
+        facts=facts,
+        holes={"x": "n c", "scale": "c", "shift": "c"},
+        optional=("scale", "shift"),
+        constants=("epsilon",),
+        forms=(folded,),
+        lookalikes=(
+            Lookalike(
+                epsilon_outside,
+                "eps-outside-root",
+                "epsilon added to the variance, under the root",
+                "epsilon added to the standard deviation",
+            ),
+            Lookalike(
+                one_pass,
+                "one-pass-variance",
+                "the mean of (x - mean)^2",
+                "mean(x^2) - mean^2, which cancels where the mean is large",
+            ),
+        ),
+        worth=sums_first_axis,
+    ),
+)
