@@ -1,1 +1,1 @@
-"""The plan viewer: a loopback server that shows `topos.plan/1` documents as a page."""
+"""The plan viewer's server."""

@@ -1,0 +1,86 @@
+"""Batch norm of [outer, channels, inner], one channel an item: its mean, its variance, its result.
+
+Two passes around a rounded centre, and the first pass' error is corrected: with d = x - centre, the mean is
+centre + sum(d) / n and the variance (sum(d * d) - sum(d)^2 / n) / n, summed in f64 over rows (Chan, Golub, LeVeque 1983).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from topos_core.kernels.host import Host
+from topos_core.kernels.vocabulary.blocks import NORM
+from topos_core.kernels.vocabulary.emitter import Emitter
+from topos_core.kernels.vocabulary.memory import loader, reader, smaller, square_root, storer, take
+from topos_core.kernels.vocabulary.rows import row_map
+from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.totals import row_totals
+
+get = reader(NORM)
+RUN = 8192  # elements that are summed before a double takes over
+
+
+def kernel(host: Host, dtype: str) -> Any:
+    """Makes the kernel (block, worker) of a `NORM` block; scratch is three doubles."""
+    scalar, double = SCALARS[dtype], SCALARS["f64"]
+    size, number, wide = scalar.bytes, scalar.numba, double.numba
+    load = loader(scalar)
+    load_double, store_double = loader(double), storer(double)
+    add_up = row_totals(host, scalar, lambda emitter, x, _: (x,), 1)
+    add_up_spread = row_totals(host, scalar, spread_terms, 2)
+    normalise = row_map(host, scalar, (1,), normalised, values=3)
+    run = RUN
+
+    def norm(args, worker):  # type: ignore[no-untyped-def]
+        outer, channels, inner = get(args, "outer"), get(args, "channels"), get(args, "inner")
+        sums = get(args, "scratch") + worker * get(args, "slot_bytes")
+        count = wide(outer * inner)
+        epsilon = load_double(get(args, "epsilon"), 0)
+        channel = take(get(args, "counter"))
+        while channel < channels:
+            for k in range(3):
+                store_double(sums, k, 0.0)
+            for plane in range(outer):
+                source = get(args, "x") + (plane * channels + channel) * inner * size
+                at = 0
+                while at < inner:
+                    add_up(sums, source + at * size, number(0), smaller(run, inner - at))
+                    at += run
+            center = number(load_double(sums, 0) / count)
+            for plane in range(outer):
+                source = get(args, "x") + (plane * channels + channel) * inner * size
+                at = 0
+                while at < inner:
+                    add_up_spread(sums + 8, source + at * size, center, smaller(run, inner - at))
+                    at += run
+            off = load_double(sums, 1) / count
+            variance = load_double(sums, 2) / count - off * off
+            variance = 0.0 if variance < 0.0 else variance
+            factor = 1.0 / square_root(variance + epsilon)
+            summand = 0.0
+            if get(args, "scale") != 0:
+                factor *= wide(load(get(args, "scale"), channel))
+            if get(args, "shift") != 0:
+                summand = wide(load(get(args, "shift"), channel))
+            store_double(get(args, "mean"), channel, wide(center) + off)
+            store_double(get(args, "variance"), channel, variance)
+            factor_here, summand_here = number(factor), number(summand - off * factor)
+            for plane in range(outer):
+                at = (plane * channels + channel) * inner * size
+                normalise(get(args, "out") + at, get(args, "x") + at, center, factor_here, summand_here, inner)
+            channel = take(get(args, "counter"))
+
+    return norm
+
+
+def spread_terms(emitter: Emitter, x: Any, center: Any) -> Sequence[Any]:
+    """Gives a deviation and its square."""
+    deviation = emitter.sub(x, center)
+    return deviation, emitter.mul(deviation, deviation)
+
+
+def normalised(emitter: Emitter, operands: Sequence[Any]) -> Any:
+    """Gives (x - center) * factor + summand."""
+    x, center, factor, summand = operands
+    return emitter.fma(emitter.sub(x, center), factor, summand)

@@ -1,0 +1,148 @@
+"""The contraction kernel: register tiles over (rows, positions), any shape, epilogue included.
+
+Work is cut into items (batch, group, slice, chunk of positions, part of the rows) that workers take one at a time.
+One long function, because numba optimises every function that it calls once more at every level.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from topos_core.kernels.host import Host
+from topos_core.kernels.tiles import tiles
+from topos_core.kernels.vocabulary.blocks import CONTRACTION, FINISH, TILE
+from topos_core.kernels.vocabulary.memory import (
+    call,
+    larger,
+    loader,
+    reader,
+    set_word,
+    smaller,
+    storer,
+    take,
+    word,
+    writer,
+)
+from topos_core.kernels.vocabulary.scalar import SCALARS
+
+get = reader(CONTRACTION)
+put = writer(TILE)
+
+
+def kernel(host: Host, dtype: str) -> Any:
+    """Makes the kernel (block, worker) of a `CONTRACTION` block."""
+    tall, tall_vectors, short, short_vectors, flat_vectors, chain = tiles(host)
+    lanes, size = host.lanes(dtype), SCALARS[dtype].bytes
+    load, store = loader(SCALARS[dtype]), storer(SCALARS[dtype])
+    masked = 1 if host.masked else 0
+    finish, spread = FINISH, FINISH + 1
+
+    def contract(args, worker):  # type: ignore[no-untyped-def]
+        block = get(args, "scratch") + worker * get(args, "slot_bytes")
+        runs = block + get(args, "runs_at")
+        table = get(args, "tiles")
+        rows, steps = get(args, "rows"), get(args, "steps")
+        pitch, width, height_step = get(args, "pitch"), get(args, "width"), get(args, "out_height")
+        direct = masked
+        if get(args, "activation") != 0 or get(args, "out_width") != 1:
+            direct = 0
+        if pitch < smaller(lanes, get(args, "positions")):
+            direct = 0
+        put(block, "left_stride", steps)
+        put(block, "sums", block + get(args, "sums_at"))
+        put(block, "out_stride", get(args, "out_row"))
+        put(block, "limits", get(args, "limits"))
+        put(block, "residual_last", get(args, "residual_last"))
+        put(block, "runs", runs)
+        put(block, "residual", 0)
+        item = take(get(args, "counter"))
+        while item < get(args, "items"):
+            split = item % get(args, "splits")
+            item //= get(args, "splits")
+            chunk = item % get(args, "chunks")
+            item //= get(args, "chunks")
+            part = item % get(args, "depth")
+            item //= get(args, "depth")
+            group = item % get(args, "groups")
+            batch = item // get(args, "groups")
+            row = split * get(args, "split_rows")
+            last_row = smaller(rows, row + get(args, "split_rows"))
+            first = chunk * get(args, "chunk_positions")
+            last = smaller(get(args, "positions"), first + get(args, "chunk_positions"))
+            right = (
+                batch * get(args, "right_batch") + group * get(args, "right_group") + part * get(args, "right_depth")
+            )
+            out = batch * get(args, "out_batch") + group * get(args, "out_group") + part * get(args, "out_depth")
+            left = get(args, "left") + group * rows * steps * size
+            if direct != 0:
+                for vector in range((last - first + lanes - 1) // lanes + flat_vectors):
+                    at = runs + vector * 32
+                    position = first + vector * lanes
+                    count = smaller(lanes, larger(0, last - position))
+                    image_row = position // pitch
+                    column = position - image_row * pitch
+                    ahead = larger(0, smaller(count, width - column))
+                    following = smaller(lanes, pitch - column)  # the lane at which the next image row starts
+                    end = larger(following, smaller(count, following + width))
+                    set_word(at, 0, image_row * height_step + column)
+                    set_word(at, 1, (1 << ahead) - 1)
+                    set_word(at, 2, (image_row + 1) * height_step - following)
+                    set_word(at, 3, (1 << end) - (1 << following))
+            copied = 0
+            while row < last_row:
+                kind, height, widest = 0, tall, tall_vectors
+                if last_row - row <= short:
+                    kind, height, widest = 1, short, short_vectors
+                    if last_row - row == 1:
+                        kind, height, widest = 2, 1, flat_vectors
+                present = smaller(height, last_row - row)
+                put(block, "rows", present)
+                put(block, "scale", get(args, "scale") + (group * rows + row) * size)
+                put(block, "shift", get(args, "shift") + (group * rows + row) * size)
+                position = first
+                while position < last:
+                    vectors = smaller((last - position + lanes - 1) // lanes, widest)
+                    if kind == 1 and vectors > 1:  # the tiles that exist are 1, 3 and all wide
+                        vectors = 3 if vectors <= 3 else short_vectors
+                    elif kind == 2 and vectors > 1:  # 1, 4 and all
+                        vectors = 4 if vectors <= 4 else flat_vectors
+                    end = smaller(last, position + vectors * lanes)
+                    source = get(args, "right") + (right + position) * size
+                    offsets = get(args, "offsets")
+                    if right + position + get(args, "reach") + vectors * lanes > get(args, "right_size"):
+                        target = block + get(args, "copied_at")
+                        if copied != kind + 1:
+                            for step in range(steps):
+                                place = target + step * get(args, "copied_pitch") * size
+                                from_place = source + word(offsets, step) * size
+                                for i in range(end - position):
+                                    store(place, i, load(from_place, i))
+                            copied = kind + 1
+                        source = target
+                        offsets = get(args, "copied_offsets")
+                    put(block, "right", source)
+                    put(block, "vectors", vectors)
+                    step = 0
+                    while step < steps:
+                        put(block, "left", left + (row * steps + step) * size)
+                        put(block, "offsets", offsets + step * 8)
+                        put(block, "steps", smaller(chain, steps - step))
+                        put(block, "resume", step)
+                        call(word(table, 16 * kind + vectors), block, 0)
+                        step += chain
+                    start = out + row * get(args, "out_row")
+                    put(block, "out", get(args, "out") + start * size)
+                    if get(args, "residual") != 0:
+                        put(block, "residual", get(args, "residual") + start * size)
+                    if direct != 0:
+                        put(block, "runs", runs + (position - first) // lanes * 32)
+                        call(word(table, finish), block, 0)
+                    else:
+                        put(block, "first", position)
+                        put(block, "last", end)
+                        call(word(table, spread), block, args)
+                    position += vectors * lanes
+                row += present
+            item = take(get(args, "counter"))
+
+    return contract

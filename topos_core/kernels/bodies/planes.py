@@ -1,0 +1,87 @@
+"""Copies an image into padded planes, one per channel and residue of the stride, so that every tap reads runs of lanes.
+
+Position q of the plane of residue a holds the padded, base-dilated image at q * stride + a. Rows stand `pitch` apart;
+where the pitch is below the plane's width, a row's trailing zeros are the next row's leading ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from topos_core.kernels.host import Host
+from topos_core.kernels.vocabulary.blocks import PLANES
+from topos_core.kernels.vocabulary.memory import larger, loader, reader, smaller, storer, take, word
+from topos_core.kernels.vocabulary.scalar import SCALARS
+
+get = reader(PLANES)
+
+
+def kernel(host: Host, dtype: str) -> Any:
+    """Makes the kernel (block, worker) of a `PLANES` block."""
+    size = SCALARS[dtype].bytes
+    load, store = loader(SCALARS[dtype]), storer(SCALARS[dtype])
+    zero = SCALARS[dtype].numba(0)
+
+    def planes(args, worker):  # type: ignore[no-untyped-def]
+        pitch, columns = get(args, "pitch"), get(args, "plane_width")
+        stride, base, low = get(args, "width_stride"), get(args, "width_base"), get(args, "width_low")
+        phases = get(args, "depth_phases") * get(args, "height_phases") * get(args, "width_phases")
+        lines = get(args, "plane_depth") * get(args, "plane_height")
+        step = get(args, "x_width") * stride
+        item = take(get(args, "counter"))
+        while item < get(args, "items"):
+            image = (item // get(args, "channels")) * get(args, "x_batch")
+            image += (item % get(args, "channels")) * get(args, "x_channel")
+            for phase in range(phases):
+                across = phase % get(args, "width_phases")
+                down = phase // get(args, "width_phases") % get(args, "height_phases")
+                inward = phase // get(args, "width_phases") // get(args, "height_phases")
+                residues = get(args, "residues")
+                inward = word(residues, inward)
+                down = word(residues, get(args, "depth_phases") + down)
+                across = word(residues, get(args, "depth_phases") + get(args, "height_phases") + across)
+                plane = get(args, "planes") + (item * phases + phase) * get(args, "phase") * size
+                # columns [begin, end) stand in the image: 0 <= q * stride + across - low <= (width - 1) * base
+                begin = smaller(columns, larger(0, (low - across + stride - 1) // stride))
+                end = larger(begin, smaller(columns, ((get(args, "width") - 1) * base + low - across) // stride + 1))
+                for line in range(lines):
+                    z = line // get(args, "plane_height") * get(args, "depth_stride") + inward - get(args, "depth_low")
+                    y = line % get(args, "plane_height") * get(args, "height_stride") + down - get(args, "height_low")
+                    target = plane + line // get(args, "plane_height") * get(args, "slice") * size
+                    target += line % get(args, "plane_height") * pitch * size
+                    inside = z >= 0 and z <= (get(args, "depth") - 1) * get(args, "depth_base")
+                    inside = inside and y >= 0 and y <= (get(args, "height") - 1) * get(args, "height_base")
+                    inside = inside and z % get(args, "depth_base") == 0 and y % get(args, "height_base") == 0
+                    first, last = (begin, end) if inside else (columns, columns)
+                    for q in range(first):
+                        store(target, q, zero)
+                    if last > first:
+                        z //= get(args, "depth_base")
+                        y //= get(args, "height_base")
+                        at = image + z * get(args, "x_depth") + y * get(args, "x_height")
+                        if base == 1:
+                            at += (first * stride + across - low) * get(args, "x_width")
+                            source, place = get(args, "x") + at * size, target + first * size
+                            if step == 1:
+                                for q in range(last - first):
+                                    store(place, q, load(source, q))
+                            elif step == 2:
+                                for q in range(last - first):
+                                    store(place, q, load(source, 2 * q))
+                            else:
+                                for q in range(last - first):
+                                    store(place, q, load(source, q * step))
+                        else:
+                            source = get(args, "x") + at * size
+                            for q in range(first, last):
+                                x = q * stride + across - low
+                                there = load(source, x // base * get(args, "x_width"))
+                                store(target, q, there if x % base == 0 else zero)
+                    for q in range(last, columns):
+                        store(target, q, zero)
+                end_of_plane = plane + (get(args, "phase") - get(args, "tail")) * size
+                for q in range(get(args, "tail")):
+                    store(end_of_plane, q, zero)
+            item = take(get(args, "counter"))
+
+    return planes

@@ -1,0 +1,69 @@
+"""Sums of blocks of rows of [rows, channels], for statistics down the columns.
+
+A block's first pass gives a rounded centre per column, its second pass sum(d) and sum(d * d) with d = x - centre; the
+caller merges blocks in f64 (Chan, Golub, LeVeque 1983). A block stays in the second-level cache between the passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from topos_core.kernels.host import Host
+from topos_core.kernels.vocabulary.blocks import NORM
+from topos_core.kernels.vocabulary.emitter import Emitter
+from topos_core.kernels.vocabulary.memory import loader, reader, smaller, storer, take
+from topos_core.kernels.vocabulary.rows import row_map
+from topos_core.kernels.vocabulary.scalar import SCALARS
+
+get = reader(NORM)
+
+
+def kernel(host: Host, dtype: str) -> Any:
+    """Makes the kernel (block, worker) of a `NORM` block; scratch is three rows."""
+    scalar = SCALARS[dtype]
+    size, number = scalar.bytes, scalar.numba
+    load, store_double = loader(scalar), storer(SCALARS["f64"])
+    clear = row_map(host, scalar, (), lambda emitter, operands: operands[0], values=1)
+    add = row_map(host, scalar, (1, 1), lambda emitter, operands: emitter.add(*operands))
+    scale = row_map(host, scalar, (1,), lambda emitter, operands: emitter.mul(*operands), values=1)
+    add_deviation = row_map(host, scalar, (1, 1, 1), _plus_deviation)
+    add_square = row_map(host, scalar, (1, 1, 1), _plus_square)
+
+    def statistics(args, worker):  # type: ignore[no-untyped-def]
+        rows, channels = get(args, "outer"), get(args, "channels")
+        center = get(args, "scratch") + worker * get(args, "slot_bytes")
+        first, second = center + channels * size, center + 2 * channels * size
+        item = take(get(args, "counter"))
+        while item < get(args, "items"):
+            start = item * get(args, "block_rows")
+            end = smaller(rows, start + get(args, "block_rows"))
+            clear(center, number(0), channels)
+            clear(first, number(0), channels)
+            clear(second, number(0), channels)
+            for row in range(start, end):
+                add(center, center, get(args, "x") + row * channels * size, channels)
+            scale(center, center, number(1) / number(end - start), channels)
+            for row in range(start, end):
+                source = get(args, "x") + row * channels * size
+                add_deviation(first, first, source, center, channels)
+                add_square(second, second, source, center, channels)
+            for channel in range(channels):
+                at = item * channels + channel
+                store_double(get(args, "first_totals"), at, load(center, channel))
+                store_double(get(args, "totals"), 2 * item * channels + channel, load(first, channel))
+                store_double(get(args, "totals"), (2 * item + 1) * channels + channel, load(second, channel))
+            item = take(get(args, "counter"))
+
+    return statistics
+
+
+def _plus_deviation(emitter: Emitter, operands: Sequence[Any]) -> Any:
+    total, x, center = operands
+    return emitter.add(total, emitter.sub(x, center))
+
+
+def _plus_square(emitter: Emitter, operands: Sequence[Any]) -> Any:
+    total, x, center = operands
+    deviation = emitter.sub(x, center)
+    return emitter.fma(deviation, deviation, total)

@@ -1,0 +1,19 @@
+"""The register tiles and their epilogue as kernels of their own, which a contraction calls by address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from topos_core.kernels.host import Host
+from topos_core.kernels.vocabulary.finish import finish_module
+from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.tile import tile_module
+
+
+def module(host: Host, symbol: str, dtype: str, shape: str) -> Any:
+    """Makes the module of the tile `ROWSxVECTORS`, or of the epilogue, `finish`."""
+    scalar, lanes = SCALARS[dtype], host.lanes(dtype)
+    if shape == "finish":
+        return finish_module(scalar, lanes, symbol)
+    rows, vectors = map(int, shape.split("x"))
+    return tile_module(scalar, lanes, rows, vectors, symbol)

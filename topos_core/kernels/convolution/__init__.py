@@ -1,0 +1,1 @@
+"""Convolutions of any kind as contractions over offset lists."""

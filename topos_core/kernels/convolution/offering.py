@@ -1,0 +1,86 @@
+"""What a convolution kernel costs, and when there is none."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from topos_core.cost.work import Work
+from topos_core.kernels.convolution.geometry import Problem, problem
+from topos_core.kernels.envelopes import envelope
+from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.matching.facts import ConvolutionFacts
+from topos_core.matching.match import Match
+from topos_core.tape.tape import Tape
+from topos_core.tape.type import FLOATS, numpy_dtype
+
+LANES: Final = {"f32": 16, "f64": 8, "f16": 16, "bf16": 16}
+"""Lanes that the estimate counts with; fixed, so that a verdict never depends on the machine that asks."""
+
+
+def offer_convolution(
+    tape: Tape, match: Match, facts: ConvolutionFacts, terms: Terms, *, extra_bytes: int, transcendentals: int
+) -> Offer | Decline:
+    """Prices the tile kernel; `extra_bytes` and `transcendentals` are the epilogue's."""
+    root = tape.ops[match.root].type
+    if root.dtype not in FLOATS:
+        return Decline(
+            "TP206", "no-kernel", f"the kernels compute in floats, this convolution is {root}; cast it to f32 or f64"
+        )
+    measured = envelope(match.pattern, root.dtype)
+    if terms.fidelity == "exact":
+        return Decline(
+            "TP205",
+            "fidelity",
+            "a convolution kernel adds in another order than the recorded ops, so its bits differ; ask for fidelity fast",
+            {"relative_error": measured.relative},
+        )
+    convolution = problem(facts)
+    image = tape.ops[match.bindings["x"]].type
+    kernel = tape.ops[match.bindings["kernel"]].type
+    padded = _plane_elements(convolution) * numpy_dtype("f64" if root.dtype == "f64" else "f32").itemsize
+    work = Work(
+        flops=convolution.flops,
+        transcendentals=transcendentals,
+        bytes_read=image.bytes + padded + kernel.bytes + extra_bytes,
+        bytes_written=root.bytes + padded,
+    )
+    return Offer(
+        kernel=_name(convolution),
+        work=work,
+        exact=False,
+        envelope=measured,
+        efficiency=_efficiency(convolution, LANES[root.dtype]),
+        temporary_bytes=padded,
+    )
+
+
+def _plane_elements(convolution: Problem) -> int:
+    size = convolution.batch * convolution.groups * convolution.channels
+    for extent, window in zip(convolution.result, convolution.windows, strict=True):
+        taps = [tap * window.dilation for tap in range(window.size)]
+        residues = {tap % window.stride for tap in taps}
+        size *= len(residues) * (extent + max(taps) // window.stride)
+    return size
+
+
+def _efficiency(convolution: Problem, lanes: int) -> float:
+    """Estimates the share of the peak: lanes and rows that exist, and what a tile costs beside its products.
+
+    `benchmarks/home_against_recorded.py` prints the shares that these figures follow.
+    """
+    width = convolution.result[2]
+    reach = (convolution.windows[2].size - 1) * convolution.windows[2].dilation // convolution.windows[2].stride
+    positions = max(convolution.result[1] * (width + (reach + 1) // 2), 1)
+    registers = -(-positions // lanes)
+    dense = convolution.result[1] * width / (registers * lanes)
+    if convolution.rows == 1:
+        return max(0.01, 0.25 * dense)  # one row has no reuse: it is bound by loads
+    tall = 8 if convolution.rows > 4 else 4
+    rows = convolution.rows / (-(-convolution.rows // tall) * tall)
+    steps = convolution.steps / (convolution.steps + 24)
+    return max(0.01, 0.95 * dense * rows * steps)
+
+
+def _name(convolution: Problem) -> str:
+    kind = "depthwise" if convolution.rows == 1 and convolution.groups > 1 else "direct"
+    return f"{kind} convolution, register tiles over {convolution.steps} products"

@@ -1,0 +1,79 @@
+"""`conv_bn_activation`: the convolution's tiles with bias, batch norm, residual and activation in their epilogue.
+
+Bias and batch norm become one factor and one summand per channel, computed in f64, once where they are parameters. The
+residual is added and relu clamps while a tile's sums are in registers; other activations run over the tile in the cache.
+
+Declines: TP205 where bits must equal the recorded ones; TP206 for dtypes that are no floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from topos_core.kernels.convolution.engine import NO_LIMITS, Epilogue
+from topos_core.kernels.convolution.offering import offer_convolution
+from topos_core.kernels.convolution.runner import make_runner
+from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.library import kernel
+from topos_core.kernels.prepared import Prepared
+from topos_core.matching.facts import EpilogueFacts
+from topos_core.matching.match import Match
+from topos_core.tape.tape import Tape
+
+LIMITS: Final = {"none": NO_LIMITS, "relu": (0.0, np.inf), "relu6": (0.0, 6.0)}
+VECTORS: Final = ("bias", "bn_mean", "bn_variance", "bn_scale", "bn_shift")
+
+
+def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
+    """Offers the tile kernel with its epilogue."""
+    facts: EpilogueFacts = match.facts
+    root = tape.ops[match.root].type
+    return offer_convolution(
+        tape, match, replace(facts.convolution, result=facts.result), terms,
+        extra_bytes=root.bytes if facts.residual else 0,
+        transcendentals=0 if facts.activation in LIMITS else root.size,
+    )  # fmt: skip
+
+
+def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:
+    """Packs the kernel and folds the epilogue's vectors where they are known."""
+    facts: EpilogueFacts = match.facts
+    convolution = replace(facts.convolution, result=facts.result)
+    dtype = tape.ops[match.root].type.dtype
+    computed = "f64" if dtype == "f64" else "f32"
+
+    def fold(bindings: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        return fold_vectors(bindings, facts)
+
+    bound = {name: match.bindings[name] for name in VECTORS if name in match.bindings}
+    known = {name: constants[value] for name, value in bound.items() if value in constants}
+    factors = fold(known) if len(known) == len(bound) else None
+    epilogue = Epilogue(
+        LIMITS.get(facts.activation, NO_LIMITS),
+        None if facts.activation in LIMITS else kernel("activation", computed, facts.activation),
+        facts.residual_last,
+    )
+    weights = constants.get(match.bindings["kernel"])
+    residual = "residual" if facts.residual else None
+    return make_runner(convolution, dtype, weights, fold, factors, epilogue, residual)
+
+
+def fold_vectors(bindings: Mapping[str, np.ndarray], facts: EpilogueFacts) -> tuple[np.ndarray, np.ndarray]:
+    """Gives the f64 factor and summand per output channel of bias and batch norm."""
+    channels = facts.convolution.out_channels
+
+    def vector(name: str, absent: float) -> np.ndarray:
+        if name not in bindings:
+            return np.full(channels, absent)
+        return bindings[name].astype(np.float64).reshape(channels)
+
+    shift = vector("bias", 0.0)
+    if facts.norm is None:
+        return np.ones(channels), shift
+    with np.errstate(all="ignore"):
+        factor = vector("bn_scale", 1.0) / np.sqrt(vector("bn_variance", 1.0) + facts.norm)
+        return factor, (shift - vector("bn_mean", 0.0)) * factor + vector("bn_shift", 0.0)

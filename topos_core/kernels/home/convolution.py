@@ -1,0 +1,40 @@
+"""`convolution`: register tiles over offset lists, without an im2col.
+
+The image is copied once into zero-padded planes, split by the residue of the stride, so that every tap of every position
+reads consecutive lanes; an image without padding and stride is read in place. See `kernels/convolution/geometry.py`.
+
+Envelope: products are added in chains of 512 per accumulator, in f32 for f16, bf16 and f32, in f64 for f64.
+Declines: TP205 where bits must equal the recorded ones; TP206 for dtypes that are no floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from topos_core.kernels.convolution.engine import Epilogue
+from topos_core.kernels.convolution.offering import offer_convolution
+from topos_core.kernels.convolution.runner import make_runner
+from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.prepared import Prepared
+from topos_core.matching.match import Match
+from topos_core.tape.tape import Tape
+
+
+def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
+    """Offers the tile kernel for float convolutions."""
+    return offer_convolution(tape, match, match.facts, terms, extra_bytes=0, transcendentals=0)
+
+
+def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:
+    """Packs a kernel whose values are known."""
+    facts = match.facts
+    dtype = tape.ops[match.root].type.dtype
+    ones, zeros = np.ones(facts.out_channels), np.zeros(facts.out_channels)
+
+    def fold(bindings: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        return ones, zeros
+
+    kernel = constants.get(match.bindings["kernel"])
+    return make_runner(facts, dtype, kernel, fold, (ones, zeros), Epilogue(), None)

@@ -1,0 +1,49 @@
+"""The consumer `home`: this machine's kernels. One file per pattern stands beside this one; the folder is walked."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.prepared import Prepared
+from topos_core.matching.match import Match
+from topos_core.tape.tape import Tape
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Asks a pattern's file; numba is loaded when a match is prepared, never by an offer."""
+
+    name: str = "home"
+
+    def offer(self, tape: Tape, match: Match, terms: Terms, /) -> Offer | Decline:
+        """Says whether and how this machine would run the match."""
+        if match.pattern not in patterns():
+            return Decline("TP206", "no-kernel", f"home has no kernel for {match.pattern}")
+        answer: Offer | Decline = _file(match.pattern).offer(tape, match, terms)
+        return answer
+
+
+def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:
+    """Makes a taken match ready to run; `constants` holds the values that are known before a run."""
+    prepared: Prepared = _file(match.pattern).prepare(tape, match, constants)
+    return prepared
+
+
+@cache
+def patterns() -> frozenset[str]:
+    """Lists the patterns that have a kernel."""
+    names = (module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
+    return frozenset(name for name in names if name != "manifest")
+
+
+def _file(pattern: str) -> ModuleType:
+    return importlib.import_module(f"topos_core.kernels.home.{pattern}")

@@ -1,0 +1,70 @@
+"""What this machine's vector unit looks like to a kernel: lanes, registers, masked stores."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from topos_core.tape.type import numpy_dtype
+
+BASELINE: Final = {"x86_64": frozenset({"sse", "sse2"}), "aarch64": frozenset({"neon"})}
+"""Features that every machine of an architecture has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The code generator's target.
+
+    Args:
+        triple: LLVM's name of the target.
+        cpu: LLVM's name of the processor.
+        features: LLVM's feature string, `+avx2,-avx512f`.
+        vector_bytes: Width of the widest vector register.
+        registers: How many vector registers there are.
+        masked: Whether a store may leave lanes out at the speed of a plain one.
+    """
+
+    triple: str
+    cpu: str
+    features: str
+    vector_bytes: int
+    registers: int
+    masked: bool
+
+    @property
+    def key(self) -> str:
+        """Names the target; compiled code of one key runs on no other."""
+        return f"{self.triple} {self.cpu} {self.features} {self.vector_bytes} {self.registers} {self.masked}"
+
+    def lanes(self, dtype: str) -> int:
+        """Counts the elements of a vector register."""
+        return self.vector_bytes // numpy_dtype(dtype).itemsize
+
+
+@cache
+def host() -> Host:
+    """Asks LLVM for this machine; `NUMBA_CPU_NAME` and `NUMBA_CPU_FEATURES` replace what it finds, as they do in numba."""
+    import llvmlite.binding as llvm
+
+    triple = llvm.get_process_triple()
+    found = {name for name, present in llvm.get_host_cpu_features().items() if present}
+    features = llvm.get_host_cpu_features().flatten()
+    cpu = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
+    if cpu == "generic":
+        found, features = set(BASELINE.get(triple.split("-")[0], ())), ""
+    if "NUMBA_CPU_FEATURES" in os.environ:
+        features = os.environ["NUMBA_CPU_FEATURES"]
+        for flag in filter(None, features.split(",")):
+            (found.add if flag[0] == "+" else found.discard)(flag[1:])
+    return describe(triple, cpu, features, frozenset(found))
+
+
+def describe(triple: str, cpu: str, features: str, found: frozenset[str]) -> Host:
+    """Derives lanes and registers from the names of a target's features."""
+    if {"avx512f", "avx512vl", "avx512dq", "avx512bw"} <= found:
+        return Host(triple, cpu, features, 64, 32, True)
+    if {"avx2", "fma"} <= found:
+        return Host(triple, cpu, features, 32, 16, False)
+    return Host(triple, cpu, features, 16, 32 if triple.startswith("aarch64") else 16, False)

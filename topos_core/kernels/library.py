@@ -1,0 +1,125 @@
+"""Kernels by name: compiled when first needed, kept on disk, called by address.
+
+A kernel is a function (int64, int64) of `bodies/<name>.py`. numba turns its Python into LLVM IR and is imported only
+where the disk does not have the object code yet; loading needs llvmlite alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib
+import threading
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from topos_core.kernels.host import Host, host
+from topos_core.kernels.object_store import ObjectStore, user_store
+
+SIGNATURE: Final = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
+SYMBOL: Final = "topos_kernel"
+_LOCK: Final = threading.RLock()  # LLVM's and numba's compilers serve one thread at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Compiled code.
+
+    Args:
+        address: Where it starts, for other kernels.
+        call: Calls it with two `int64`; the interpreter lock is released meanwhile.
+        engine: Owns the code; kept alive with it.
+        compiled: Whether this process compiled it rather than loaded it.
+    """
+
+    address: int
+    call: Any
+    engine: Any
+    compiled: bool
+
+
+def kernel(name: str, *variant: str) -> Kernel:
+    """Gives a kernel of this machine, compiled at most once in a process."""
+    with _LOCK:
+        return _kernel(name, variant, host())
+
+
+@cache
+def _kernel(name: str, variant: tuple[str, ...], target: Host) -> Kernel:
+    store = user_store()
+    return load_or_compile(store, name, variant, target)
+
+
+def load_or_compile(store: ObjectStore, name: str, variant: tuple[str, ...], target: Host) -> Kernel:
+    """Loads a kernel from a store, or compiles it and keeps it there."""
+    key = "-".join((name, *variant, _digest(target)))
+    code = store.get(key)
+    compiled = code is None
+    if code is None:
+        code = compile_kernel(name, variant, target)
+        store.put(key, code)
+    engine = _load(code, target)
+    address = engine.get_function_address(SYMBOL)
+    return Kernel(address, SIGNATURE(address), engine, compiled)
+
+
+def compile_kernel(name: str, variant: tuple[str, ...], target: Host) -> bytes:
+    """Compiles a kernel to an object file that has it under the name `topos_kernel`."""
+    import llvmlite.binding as llvm
+
+    body = importlib.import_module(f"topos_core.kernels.bodies.{name}")
+    machine = _machine(target)
+    if hasattr(body, "module"):  # written as LLVM IR
+        module = llvm.parse_assembly(str(body.module(target, SYMBOL, *variant)))
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        passes = llvm.create_pass_builder(machine, options)
+        passes.getModulePassManager().run(module, passes)
+    else:
+        module = _through_numba(body.kernel(target, *variant))
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+def _through_numba(body: Any) -> Any:
+    import llvmlite.binding as llvm
+    import numba
+
+    signature = numba.types.void(numba.types.int64, numba.types.int64)
+    compiled = numba.cfunc(signature, error_model="numpy")(body)
+    module = llvm.parse_assembly(compiled.inspect_llvm())
+    module.get_function(compiled.native_name).name = SYMBOL
+    return module
+
+
+def _machine(target: Host) -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=3, codemodel="jitdefault", jit=True
+    )
+
+
+def _load(code: bytes, target: Host) -> Any:
+    import llvmlite.binding as llvm
+
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(target))
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
+
+
+@cache
+def _digest(target: Host) -> str:
+    """Hashes whatever decides about compiled code: the generators' source, the compilers and the machine."""
+    digest = hashlib.sha256(target.key.encode())
+    for package in ("numba", "llvmlite"):
+        digest.update(f"{package} {version(package)}".encode())
+    folder = Path(__file__).parent
+    for path in sorted((*folder.glob("*.py"), *folder.glob("vocabulary/*.py"), *folder.glob("bodies/*.py"))):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:32]

@@ -1,0 +1,115 @@
+"""Runs the normalisation kernels on dense [outer, channels, inner] arrays."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
+from topos_core.kernels.library import kernel
+from topos_core.kernels.norms.shape import Extents
+from topos_core.kernels.vocabulary.blocks import NORM
+
+_COUNTER: Final = NORM.index("counter")
+NARROW: Final = 16
+"""Rows of fewer inner elements are too short for a pass per channel; channels then lie beside each other in a row."""
+CACHED_BYTES: Final = 256 << 10  # of a block of rows between its two passes
+
+
+def statistics_and_result(
+    x: np.ndarray,
+    extents: Extents,
+    scale: np.ndarray | None,
+    shift: np.ndarray | None,
+    epsilon: float,
+    out: np.ndarray,
+    threads: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Normalises x [outer, channels, inner] by its own statistics into `out`.
+
+    Returns:
+        Mean and (biased) variance, f64[channels].
+    """
+    if extents.inner < NARROW:
+        mean, variance = row_statistics(x, extents, threads)
+        factor = 1.0 / np.sqrt(variance + epsilon)
+        if scale is not None:
+            factor = factor * scale
+        center = mean.astype(x.dtype)
+        summand = (center - mean) * factor
+        if shift is not None:
+            summand = summand + shift
+        normalise(x, extents, center, factor, summand, out, threads)
+        return mean, variance
+    mean, variance = np.empty(extents.channels), np.empty(extents.channels)
+    limit = np.array([epsilon])
+    slot = 64
+    scratch = Scratch(slot * threads)
+    block = template(NORM, {
+        "items": extents.channels, "outer": extents.outer, "channels": extents.channels, "inner": extents.inner,
+        "x": address_of(x), "out": address_of(out), "mean": address_of(mean), "variance": address_of(variance),
+        "scale": 0 if scale is None else address_of(scale), "shift": 0 if shift is None else address_of(shift),
+        "epsilon": address_of(limit), "scratch": scratch.address, "slot_bytes": slot,
+    })  # fmt: skip
+    launch(kernel("channel_norm", _name(x)), block, _COUNTER, threads)
+    return mean, variance
+
+
+def row_statistics(x: np.ndarray, extents: Extents, threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gives mean and variance of [outer, channels, inner], f64[channels], from blocks of rows merged in f64."""
+    width = extents.channels * extents.inner
+    rows = max(1, min(64, CACHED_BYTES // (width * x.itemsize) or 1))
+    items = -(-extents.outer // rows)
+    centers, sums = np.empty((items, width)), np.empty((items, 2, width))
+    slot = aligned(3 * width * x.itemsize)
+    scratch = Scratch(slot * threads)
+    block = template(NORM, {
+        "items": items, "outer": extents.outer, "channels": width, "block_rows": rows, "x": address_of(x),
+        "first_totals": address_of(centers), "totals": address_of(sums), "scratch": scratch.address,
+        "slot_bytes": slot,
+    })  # fmt: skip
+    launch(kernel("row_statistics", _name(x)), block, _COUNTER, threads)
+    counts = np.full((items, 1, 1), float(rows))
+    counts[-1] = extents.outer - rows * (items - 1)
+    shape = (items, extents.channels, extents.inner)
+    off, squares = sums[:, 0].reshape(shape) / counts, sums[:, 1].reshape(shape)
+    total = float(extents.outer * extents.inner)
+    means = centers.reshape(shape) + off
+    anchor = means[0, :, 0]  # differences from one mean keep their digits where all means are large
+    mean = anchor + ((means - anchor[:, None]) * counts).sum((0, 2)) / total
+    within = squares - counts * off * off
+    between = counts * (means - mean[:, None]) ** 2
+    variance = np.maximum((within + between).sum((0, 2)) / total, 0.0)
+    return mean, variance
+
+
+def normalise(
+    x: np.ndarray,
+    extents: Extents,
+    center: np.ndarray,
+    factor: np.ndarray,
+    summand: np.ndarray,
+    out: np.ndarray,
+    threads: int,
+) -> None:
+    """Writes (x - center) * factor + summand, each one value per channel."""
+    vectors = [np.ascontiguousarray(v, x.dtype) for v in (center, factor, summand)]
+    narrow = extents.inner < NARROW
+    outer, channels, inner = extents
+    items, rows = outer * channels, 1
+    if narrow:
+        vectors = [np.repeat(v, inner) for v in vectors]
+        channels, inner = channels * inner, 1
+        rows = max(1, min(64, CACHED_BYTES // (channels * x.itemsize) or 1))
+        items = -(-outer // rows)
+    block = template(NORM, {
+        "items": items, "outer": outer, "channels": channels, "inner": inner, "block_rows": rows,
+        "x": address_of(x), "out": address_of(out), "center": address_of(vectors[0]),
+        "factor": address_of(vectors[1]), "summand": address_of(vectors[2]),
+    })  # fmt: skip
+    launch(kernel("normalise", _name(x), "rows" if narrow else "planes"), block, _COUNTER, threads)
+
+
+def _name(x: np.ndarray) -> str:
+    return "f64" if x.dtype == np.float64 else "f32"

@@ -1,0 +1,47 @@
+"""What a batch norm kernel costs, and when there is none."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from topos_core.cost.work import Work
+from topos_core.kernels.envelopes import envelope
+from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.matching.facts import NormFacts
+from topos_core.matching.match import Match
+from topos_core.tape.tape import Tape
+from topos_core.tape.type import FLOATS
+
+CORE_CACHE_BYTES: Final = 1 << 20  # a channel up to this size is read from memory once
+
+
+def offer_norm(tape: Tape, match: Match, terms: Terms, *, training: bool) -> Offer | Decline:
+    """Prices a normalisation kernel."""
+    facts: NormFacts = match.facts
+    x, root = tape.ops[match.bindings["x"]].type, tape.ops[match.root].type
+    if root.dtype not in FLOATS:
+        return Decline("TP206", "no-kernel", f"the kernels compute in floats, this batch norm is {root}")
+    measured = envelope(match.pattern, root.dtype)
+    if terms.fidelity == "exact":
+        return Decline(
+            "TP205",
+            "fidelity",
+            "a batch norm kernel rounds in other places than the recorded ops, so its bits differ; ask for fidelity fast",
+            {"relative_error": measured.relative},
+        )
+    reads = 1
+    if training and facts.channels and x.bytes // facts.channels > CORE_CACHE_BYTES:
+        reads = 3
+    work = Work(
+        flops=(8 if training else 3) * x.size,
+        transcendentals=facts.channels,
+        bytes_read=reads * x.bytes,
+        bytes_written=root.bytes,
+    )
+    return Offer(
+        kernel="two-pass statistics and result, channel by channel" if training else "scale and shift per channel",
+        work=work,
+        exact=False,
+        envelope=measured,
+        efficiency=0.5 if training else 0.8,
+    )

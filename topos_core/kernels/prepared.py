@@ -1,0 +1,30 @@
+"""What an accepted offer becomes: something that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+
+class Prepared(Protocol):
+    """A match that is ready to run; whatever could be done once (packing, folding, tables) is done.
+
+    Safe to run from several threads at a time.
+    """
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Counts the memory that one run needs beside its operands and results, on one thread."""
+        ...
+
+    def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
+        """Runs it.
+
+        Args:
+            bindings: The match's bindings by name, in any strides; never written to.
+            out: Arrays to fill: the root under `result` and named results under their own names.
+            threads: How many threads may take part, at least 1.
+        """
+        ...

@@ -1,0 +1,131 @@
+"""Argument blocks: which word of a block of `int64` means what, for the code that fills and for the code that reads it.
+
+Imported by both sides, so it knows neither numba nor arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+TILE: Final = (
+    "left",  # address of the left operand's first row
+    "left_stride",  # elements between its rows
+    "rows",  # rows that exist, at most the tile's
+    "right",  # address of the right operand's first lane
+    "offsets",  # address of i64[steps]: elements from `right` to the lanes of each step
+    "steps",  # contracted extent, at least 1
+    "sums",  # address of the tile's own [rows, vectors * lanes] buffer
+    "resume",  # 1 adds to what stands in `sums`, 0 replaces it
+    "vectors",  # registers per row, for `finish`
+    "out",  # address of row 0, position 0
+    "out_stride",  # elements between rows of `out`
+    "scale",  # address of one factor per row
+    "shift",  # address of one summand per row
+    "residual",  # address of what is added, laid out as `out`; 0 for nothing
+    "residual_last",  # 1 adds it after clamping
+    "limits",  # address of the smallest and the largest result
+    "runs",  # address of i64[vectors, 4]: offset, mask, offset, mask; where the lanes of a register go in `out`
+    "first", "last",  # positions of the tile that exist, for `spread`
+)  # fmt: skip
+"""Words of a register tile's block."""
+
+
+CONTRACTION: Final = (
+    "counter",  # address of the next item to do
+    "items",  # batch * groups * depth * chunks * splits
+    "groups",
+    "depth",  # slices of positions per group
+    "chunks",  # chunks of positions per slice
+    "splits",  # parts of the rows per chunk
+    "rows",  # rows of `left` per group
+    "split_rows",  # rows per part
+    "steps",  # contracted extent
+    "tiles",  # address of the tiles' addresses: 16 * kind + registers per row (kinds tall, short, flat); then `FINISH`
+    "left",  # address of [groups * rows, steps]
+    "right",  # address of what `offsets` counts from
+    "right_batch", "right_group", "right_depth",  # elements between batches, groups and slices
+    "right_size",  # elements that may be read from `right`; a tile that would read further is copied first
+    "offsets",  # address of i64[steps]
+    "copied_offsets",  # address of i64[steps] for a copied tile
+    "copied_pitch",  # elements between steps of a copied tile
+    "reach",  # the largest of `offsets`
+    "positions",  # of a slice, in the pitch of `right`
+    "chunk_positions",
+    "pitch",  # positions from one image row to the next
+    "width",  # positions of an image row that exist
+    "out",
+    "out_batch", "out_group", "out_row", "out_depth", "out_height", "out_width",  # elements
+    "scale",  # address of [groups * rows]
+    "shift",  # address of [groups * rows]
+    "residual",  # laid out as `out`; 0 for nothing
+    "residual_last",  # 1 adds it after limits and activation
+    "limits",  # address of the smallest and the largest result
+    "activation",  # address of a kernel (address, count) that runs in place; 0 for nothing
+    "scratch",  # address of one slot per worker
+    "slot_bytes",
+    "runs_at", "sums_at", "copied_at",  # bytes into a slot; the tile's block stands at its start
+)  # fmt: skip
+"""Words of a contraction: `out[b, g, r, p] = sum over k of left[g, r, k] * right[b, g, p + offsets[k]]`, finished."""
+
+FINISH: Final = 48
+"""Where the epilogue's address stands in the table of tiles; the one that spreads lane by lane stands behind it."""
+
+PLANES: Final = (
+    "counter",
+    "items",  # batch * channels
+    "channels",
+    "x",
+    "x_batch", "x_channel", "x_depth", "x_height", "x_width",  # elements
+    "depth", "height", "width",  # extents of the image
+    "depth_low", "height_low", "width_low",  # what is added before the image, may be negative
+    "depth_stride", "height_stride", "width_stride",
+    "depth_base", "height_base", "width_base",  # base dilation
+    "depth_phases", "height_phases", "width_phases",  # how many residues of the stride any tap reads
+    "residues",  # address of i64: the residues, axis after axis
+    "planes",  # address of the result
+    "plane_depth", "plane_height", "plane_width",  # extents of one plane; the width is the whole row that is written
+    "pitch",  # elements from row to row, at most `plane_width`
+    "slice",  # elements from depth to depth
+    "phase",  # elements from plane to plane
+    "tail",  # elements at the end of a plane that are set to zero
+)  # fmt: skip
+"""Words of the copy that pads an image and splits it by the residue of the stride, so that every tap reads runs."""
+
+
+WINDOW: Final = (
+    "counter",
+    "items",  # outer * chunks
+    "chunks",  # chunks of result rows
+    "chunk_rows",
+    "rows", "columns", "inner",  # extents of the image
+    "result_rows", "result_columns",
+    "down_size", "down_stride", "down_dilation", "down_low",
+    "across_size", "across_stride", "across_dilation", "across_low",
+    "x", "x_outer", "x_row",  # columns and inner are dense
+    "out", "out_outer", "out_row",
+    "values",  # address of: what lies outside; a column of it, reduced down; the factor of the result
+    "scratch", "slot_bytes",  # one row per worker
+)  # fmt: skip
+"""Words of a window reduction over [outer, rows, columns, inner]."""
+
+
+NORM: Final = (
+    "counter",
+    "items",
+    "outer", "channels", "inner",  # x is [outer, channels, inner], dense
+    "x",
+    "out",
+    "center", "factor", "summand",  # addresses, one value per channel: out = (x - center) * factor + summand
+    "scale", "shift",  # addresses, one value per channel; 0 for ones and zeros
+    "mean", "variance",  # addresses of f64 results, one per channel
+    "epsilon",  # address of one f64
+    "block_rows",  # rows per item, for kernels over rows
+    "first_totals", "totals",  # addresses of f64[items, channels] and f64[items, 2, channels]: see `row_statistics`
+    "scratch", "slot_bytes",
+)  # fmt: skip
+"""Words of the normalisation kernels."""
+
+
+def index(block: tuple[str, ...], name: str) -> int:
+    """Gives the place of one word."""
+    return block.index(name)

@@ -1,0 +1,130 @@
+"""Arithmetic on one scalar or one vector register, written as LLVM IR.
+
+Every operation keeps NaN, infinities and the sign of zero as NumPy's own loop does: the only liberty is `contract`
+(a product and a sum may round once).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from llvmlite import ir
+
+CONTRACT: Final = ("contract",)
+INT32: Final = ir.IntType(32)
+INT64: Final = ir.IntType(64)
+
+
+class Emitter:
+    """Writes instructions for values of `type`: a float, a double, or a vector of either."""
+
+    def __init__(self, builder: Any, type: Any) -> None:
+        self.builder = builder
+        self.type = type
+
+    @property
+    def element(self) -> Any:
+        """The type of one lane."""
+        return self.type.element if isinstance(self.type, ir.VectorType) else self.type
+
+    @property
+    def is_integer(self) -> bool:
+        """Tells integers from floats."""
+        return isinstance(self.element, ir.IntType)
+
+    @property
+    def integer(self) -> Any:
+        """The integer type of the same shape and width."""
+        word = ir.IntType(32 if isinstance(self.element, ir.FloatType) else 64)
+        return ir.VectorType(word, self.type.count) if isinstance(self.type, ir.VectorType) else word
+
+    def constant(self, value: float, type: Any = None) -> Any:
+        """Gives a constant in every lane."""
+        type = type or self.type
+        return ir.Constant(type, [value] * type.count if isinstance(type, ir.VectorType) else value)
+
+    def add(self, a: Any, b: Any) -> Any:
+        """Adds."""
+        return self.builder.fadd(a, b, flags=CONTRACT)
+
+    def sub(self, a: Any, b: Any) -> Any:
+        """Subtracts."""
+        return self.builder.fsub(a, b, flags=CONTRACT)
+
+    def mul(self, a: Any, b: Any) -> Any:
+        """Multiplies."""
+        return self.builder.fmul(a, b, flags=CONTRACT)
+
+    def div(self, a: Any, b: Any) -> Any:
+        """Divides."""
+        return self.builder.fdiv(a, b, flags=CONTRACT)
+
+    def fma(self, a: Any, b: Any, c: Any) -> Any:
+        """Multiplies and adds; one rounding where the machine has a fused instruction."""
+        return self.add(self.mul(a, b), c)
+
+    def at_least(self, a: Any, low: Any) -> Any:
+        """Gives the larger of `a` and `low`; a NaN in `a` stays."""
+        return self.builder.select(self.builder.fcmp_ordered("<", a, low), low, a)
+
+    def at_most(self, a: Any, high: Any) -> Any:
+        """Gives the smaller of `a` and `high`; a NaN in `a` stays."""
+        return self.builder.select(self.builder.fcmp_ordered(">", a, high), high, a)
+
+    def polynomial(self, x: Any, coefficients: Sequence[float]) -> Any:
+        """Evaluates by Horner's rule, highest power first."""
+        result = self.constant(coefficients[0])
+        for coefficient in coefficients[1:]:
+            result = self.fma(result, x, self.constant(coefficient))
+        return result
+
+    def splat(self, scalar: Any) -> Any:
+        """Copies a scalar to every lane."""
+        undefined = ir.Constant(self.type, ir.Undefined)
+        one = self.builder.insert_element(undefined, scalar, ir.Constant(INT32, 0))
+        lanes = ir.Constant(ir.VectorType(INT32, self.type.count), [0] * self.type.count)
+        return self.builder.shuffle_vector(one, undefined, lanes)
+
+    def load(self, place: Any) -> Any:
+        """Loads from a pointer to the first element; no alignment is assumed beyond an element's."""
+        return self.builder.load(self.builder.bitcast(place, self.type.as_pointer()), align=self.element_bytes)
+
+    def store(self, value: Any, place: Any) -> None:
+        """Stores at a pointer to the first element."""
+        self.builder.store(value, self.builder.bitcast(place, self.type.as_pointer()), align=self.element_bytes)
+
+    @property
+    def element_bytes(self) -> int:
+        """Counts the bytes of one lane."""
+        if isinstance(self.element, ir.IntType):
+            return int(self.element.width) // 8
+        return 4 if isinstance(self.element, ir.FloatType) else 8
+
+    def mask(self, bits: Any) -> Any:
+        """Turns the low bits of an `i64` into one flag per lane."""
+        lanes = self.type.count
+        flags = self.builder.trunc(bits, ir.IntType(lanes)) if lanes < 64 else bits
+        return self.builder.bitcast(flags, ir.VectorType(ir.IntType(1), lanes))
+
+    def _masked(self, kind: str, result: Any, arguments: list[Any]) -> Any:
+        lanes = self.type.count
+        letter = "i" if isinstance(self.element, ir.IntType) else "f"
+        name = f"llvm.masked.{kind}.v{lanes}{letter}{8 * self.element_bytes}.p0"
+        function = self.builder.module.globals.get(name)
+        if function is None:
+            signature = ir.FunctionType(result, [argument.type for argument in arguments])
+            function = ir.Function(self.builder.module, signature, name)
+        return self.builder.call(function, arguments)
+
+    def masked_load(self, place: Any, mask: Any) -> Any:
+        """Loads the lanes whose flag is set; the others are 0 and their memory is not touched."""
+        place = self.builder.bitcast(place, self.type.as_pointer())
+        align = ir.Constant(INT32, self.element_bytes)
+        return self._masked("load", self.type, [place, align, mask, self.constant(0)])
+
+    def masked_store(self, value: Any, place: Any, mask: Any) -> None:
+        """Stores the lanes whose flag is set."""
+        place = self.builder.bitcast(place, self.type.as_pointer())
+        align = ir.Constant(INT32, self.element_bytes)
+        self._masked("store", ir.VoidType(), [value, place, align, mask])

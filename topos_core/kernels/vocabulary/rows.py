@@ -1,0 +1,132 @@
+"""Maps over rows of memory, in whole vector registers with a masked or scalar tail, so that short rows stay fast.
+
+The loop vectoriser would do the same for long rows; image rows are short, and its remainders are scalar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from topos_core.kernels.host import Host
+from topos_core.kernels.vocabulary.emitter import INT64, Emitter
+from topos_core.kernels.vocabulary.scalar import Scalar
+
+Step = Callable[[Emitter, Sequence[Any]], Any]
+"""Computes one result from the loaded operands, on a scalar or on a vector register."""
+
+
+def row_map(host: Host, scalar: Scalar, strides: Sequence[int], step: Step, values: int = 0) -> Any:
+    """Makes `map(target, source..., value..., count)`: target[i] = step(source[i * stride]..., value...).
+
+    Args:
+        strides: One per source, 1 or 2, in elements.
+        step: Emits the computation.
+        values: How many operands are the same scalar for the whole row.
+    """
+    lanes = host.lanes(scalar.name)
+
+    def mapped(context: Any, *arguments: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            target, sources = given[0], given[1 : 1 + len(strides)]
+            constants, count = given[1 + len(strides) : -1], given[-1]
+            _Map(builder, host, scalar, lanes, tuple(strides), step).write(target, sources, constants, count)
+            return context.get_dummy_value()
+
+        addresses = (types.int64,) * (1 + len(strides))
+        return types.void(*addresses, *(scalar.numba,) * values, types.int64), generate
+
+    names = ["context", "target", *(f"source{k}" for k in range(len(strides)))]
+    names += [*(f"value{k}" for k in range(values)), "count"]
+    parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    mapped.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # numba learns the arity here
+    return intrinsic(mapped)
+
+
+class _Map:
+    """Writes one map."""
+
+    def __init__(
+        self, builder: Any, host: Host, scalar: Scalar, lanes: int, strides: tuple[int, ...], step: Step
+    ) -> None:
+        self.builder, self.host, self.scalar, self.lanes = builder, host, scalar, lanes
+        self.strides, self.step = strides, step
+        self.vector = Emitter(builder, ir.VectorType(scalar.llvm, lanes))
+        self.single = Emitter(builder, scalar.llvm)
+
+    def write(self, target: Any, sources: Sequence[Any], constants: Sequence[Any], count: Any) -> None:
+        builder = self.builder
+        pointers = [builder.inttoptr(address, self.scalar.llvm.as_pointer()) for address in (target, *sources)]
+        splats = [self.vector.splat(value) for value in constants]
+        lanes = ir.Constant(INT64, self.lanes)
+        # a source of stride 2 is read one element past its last one by a whole register: leave that one to the tail
+        spare = 1 if 2 in self.strides else 0
+        whole = builder.sub(count, ir.Constant(INT64, spare))
+        whole = builder.select(builder.icmp_signed("<", whole, ir.Constant(INT64, 0)), ir.Constant(INT64, 0), whole)
+        whole = builder.mul(builder.sdiv(whole, lanes), lanes)
+        with cgutils.for_range_slice(builder, ir.Constant(INT64, 0), whole, lanes, inc=True) as (at, _):
+            loaded = [
+                self.load(pointer, stride, at) for pointer, stride in zip(pointers[1:], self.strides, strict=True)
+            ]
+            self.vector.store(self.step(self.vector, [*loaded, *splats]), builder.gep(pointers[0], [at]))
+        if self.host.masked:
+            self.masked_tail(pointers, splats, whole, count)
+        else:
+            self.scalar_tail(pointers, constants, whole, count)
+
+    def load(self, pointer: Any, stride: int, at: Any) -> Any:
+        builder = self.builder
+        if stride == 1:
+            return self.vector.load(builder.gep(pointer, [at]))
+        first = builder.gep(pointer, [builder.mul(at, ir.Constant(INT64, 2))])
+        halves = (self.vector.load(first), self.vector.load(builder.gep(first, [ir.Constant(INT64, self.lanes)])))
+        return self.even(*halves)
+
+    def even(self, a: Any, b: Any) -> Any:
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [2 * k for k in range(self.lanes)])
+        return self.builder.shuffle_vector(a, b, lanes)
+
+    def masked_tail(self, pointers: Sequence[Any], splats: Sequence[Any], whole: Any, count: Any) -> None:
+        builder = self.builder
+        with cgutils.for_range_slice(builder, whole, count, ir.Constant(INT64, self.lanes), inc=True) as (at, _):
+            left = builder.sub(count, at)
+            mask = self.vector.mask(self.low_bits(left))
+            loaded = []
+            for pointer, stride in zip(pointers[1:], self.strides, strict=True):
+                if stride == 1:
+                    loaded.append(self.vector.masked_load(builder.gep(pointer, [at]), mask))
+                    continue
+                first = builder.gep(pointer, [builder.mul(at, ir.Constant(INT64, 2))])
+                needed = builder.sub(builder.mul(left, ir.Constant(INT64, 2)), ir.Constant(INT64, 1))
+                second = builder.gep(first, [ir.Constant(INT64, self.lanes)])
+                rest = builder.sub(needed, ir.Constant(INT64, self.lanes))
+                halves = (
+                    self.vector.masked_load(first, self.vector.mask(self.low_bits(needed))),
+                    self.vector.masked_load(second, self.vector.mask(self.low_bits(rest))),
+                )
+                loaded.append(self.even(*halves))
+            self.vector.masked_store(self.step(self.vector, [*loaded, *splats]), builder.gep(pointers[0], [at]), mask)
+
+    def low_bits(self, count: Any) -> Any:
+        """Gives an i64 with so many low bits set, none where the count is negative, all of a register's at most."""
+        builder = self.builder
+        top, zero = ir.Constant(INT64, self.lanes), ir.Constant(INT64, 0)
+        count = builder.select(builder.icmp_signed(">", count, top), top, count)
+        count = builder.select(builder.icmp_signed("<", count, zero), zero, count)
+        ones = ir.Constant(INT64, -1)
+        shifted = builder.lshr(ones, builder.sub(ir.Constant(INT64, 64), count))
+        return builder.select(builder.icmp_signed("==", count, zero), zero, shifted)
+
+    def scalar_tail(self, pointers: Sequence[Any], constants: Sequence[Any], whole: Any, count: Any) -> None:
+        builder = self.builder
+        with cgutils.for_range_slice(builder, whole, count, ir.Constant(INT64, 1), inc=True) as (at, _):
+            loaded = []
+            for pointer, stride in zip(pointers[1:], self.strides, strict=True):
+                place = at if stride == 1 else builder.mul(at, ir.Constant(INT64, stride))
+                loaded.append(builder.load(builder.gep(pointer, [place])))
+            builder.store(self.step(self.single, [*loaded, *constants]), builder.gep(pointers[0], [at]))

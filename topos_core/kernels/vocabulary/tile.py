@@ -1,0 +1,106 @@
+"""The register tile: `sums[r, p] = sum over k of left[r, k] * right[offsets[k] + p]`, every accumulator in a register.
+
+The left operand gives one scalar per row and step, the right one gives `vectors` registers per step, read at an offset
+from a list: consecutive rows of a matrix, or the taps of a convolution over an image, without an im2col. The tile keeps
+rows * vectors accumulators, so it needs that many registers, plus `vectors`, plus one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from topos_core.kernels.vocabulary.blocks import TILE, index
+from topos_core.kernels.vocabulary.emitter import INT64, Emitter
+from topos_core.kernels.vocabulary.scalar import Scalar
+
+
+def tile_module(scalar: Scalar, lanes: int, rows: int, vectors: int, symbol: str) -> Any:
+    """Makes a module with one function (block, worker) that runs a tile and leaves it in `sums`."""
+    module, function = kernel_function(symbol)
+    _Tile(function, scalar, lanes, rows, vectors).write()
+    return module
+
+
+def kernel_function(symbol: str) -> tuple[Any, Any]:
+    """Makes a module with an empty kernel function (int64, int64)."""
+    module = ir.Module(symbol)
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [INT64, INT64]), symbol)
+    return module, function
+
+
+class _Tile:
+    """Writes the body of one tile function."""
+
+    def __init__(self, function: Any, scalar: Scalar, lanes: int, rows: int, vectors: int) -> None:
+        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self.emitter = Emitter(self.builder, ir.VectorType(scalar.llvm, lanes))
+        self.block = self.builder.inttoptr(function.args[0], INT64.as_pointer())
+        self.scalar, self.lanes, self.rows, self.vectors = scalar, lanes, rows, vectors
+
+    def write(self) -> None:
+        builder, emitter = self.builder, self.emitter
+        places = self.places()
+        sums = self.contract()
+        resume = builder.icmp_signed("!=", self.word("resume"), self.number(0))
+        with builder.if_else(resume) as (add, replace):
+            with add:
+                for value, place in zip(sums, places, strict=True):
+                    emitter.store(emitter.add(value, emitter.load(place)), place)
+            with replace:
+                for value, place in zip(sums, places, strict=True):
+                    emitter.store(value, place)
+        builder.ret_void()
+
+    def places(self) -> list[Any]:
+        sums = self.address("sums")
+        return [self.builder.gep(sums, [self.number(at * self.lanes)]) for at in range(self.rows * self.vectors)]
+
+    def contract(self) -> list[Any]:
+        builder, emitter = self.builder, self.emitter
+        rows = self.left_rows()
+        right, offsets = self.address("right"), builder.inttoptr(self.word("offsets"), INT64.as_pointer())
+        steps = self.word("steps")
+        before = builder.block
+        loop, after = builder.append_basic_block("step"), builder.append_basic_block("done")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        step = builder.phi(INT64)
+        step.add_incoming(self.number(0), before)
+        accumulators = [builder.phi(emitter.type) for _ in range(self.rows * self.vectors)]
+        lanes = builder.gep(right, [builder.load(builder.gep(offsets, [step]))])
+        values = [emitter.load(builder.gep(lanes, [self.number(v * self.lanes)])) for v in range(self.vectors)]
+        sums = []
+        for r, row in enumerate(rows):
+            factor = emitter.splat(builder.load(builder.gep(row, [step])))
+            sums += [emitter.fma(factor, values[v], accumulators[r * self.vectors + v]) for v in range(self.vectors)]
+        following = builder.add(step, self.number(1))
+        step.add_incoming(following, loop)
+        for accumulator, value in zip(accumulators, sums, strict=True):
+            accumulator.add_incoming(emitter.constant(0.0), before)
+            accumulator.add_incoming(value, loop)
+        builder.cbranch(builder.icmp_signed("<", following, steps), loop, after)
+        builder.position_at_end(after)
+        return sums
+
+    def left_rows(self) -> list[Any]:
+        """Gives a pointer per row; a row that does not exist reads the last one again and is never stored."""
+        builder = self.builder
+        left, stride = self.address("left"), self.word("left_stride")
+        last = builder.sub(self.word("rows"), self.number(1))
+        rows = []
+        for r in range(self.rows):
+            row = self.number(r)
+            row = builder.select(builder.icmp_signed("<", row, last), row, last)
+            rows.append(builder.gep(left, [builder.mul(row, stride)]))
+        return rows
+
+    def number(self, value: int) -> Any:
+        return ir.Constant(INT64, value)
+
+    def word(self, name: str) -> Any:
+        return self.builder.load(self.builder.gep(self.block, [self.number(index(TILE, name))]))
+
+    def address(self, name: str) -> Any:
+        return self.builder.inttoptr(self.word(name), self.scalar.llvm.as_pointer())
