@@ -1,1 +1,1 @@
-"""The plan viewer's server."""
+"""The plan viewer: a loopback server that shows `topos.plan/1` documents as a page."""

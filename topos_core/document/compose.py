@@ -354,7 +354,9 @@ class Composer:
                     observation = self.plan.observations[row]
                     related = [Related(phrases.region_here(title), self.places.value(d.match.root))]
                     place = self.places.location(observation.location)
-                    self._finding("TP102", d, phrases.kept(display(name), title), (), place, related)
+                    self._finding(
+                        "TP102", d, phrases.kept(display(name), facts.name(d.match.pattern)), (), place, related
+                    )
 
     def _finding(
         self,

@@ -81,7 +81,7 @@ def test_dtypes_without_blas_are_slow() -> None:
 def test_small_inner_rows_make_a_reduction_slow() -> None:
     rows = last("max", "f32[4096,9]", axes=(1,))
     columns = last("max", "f32[9,4096]", axes=(0,))
-    assert rows.seconds > 5 * columns.seconds
+    assert rows.seconds > 2 * columns.seconds
 
 
 @pytest.mark.parametrize("name", ["exp", "tanh", "erf", "sqrt"])

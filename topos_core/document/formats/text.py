@@ -41,7 +41,7 @@ def render_plan(document: Document, *, colour: bool = False) -> str:
         lines += ["", "observed"]
         for o in readers:
             name = f" `{o['name']}`" if o["name"] else ""
-            effect = f"blocks {', '.join(o['blocks'])}" if o["blocks"] else "blocks nothing"
+            effect = _effect(o, document["regions"])
             lines.append(f"  {_where(o)}: %{o['value']}{name} by {phrases.reader(o['kind'], None)}; {effect}")
     return "".join(f"{line}\n" for line in lines)
 
@@ -147,6 +147,16 @@ def _region(region: Document, alike: int, machine: str, paint: _Paint) -> list[s
     for consumer, other in region["others"].items():
         lines.append(f"{_INDENT}{consumer}: {other['reason']}")
     return lines
+
+
+def _effect(observation: Document, regions: Sequence[Document]) -> str:
+    if observation["blocks"]:
+        return f"blocks {', '.join(observation['blocks'])}"
+    for region in regions:
+        for name, values in region["named"].items():
+            if region["verdict"] == "taken" and observation["value"] in values:
+                return f"kept: {name} of {region['id']}"
+    return "blocks nothing"
 
 
 def _number(data: Document) -> Number:

@@ -1,0 +1,249 @@
+"""The page as a person meets it, in a real Chromium."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import Open
+from tests.web.documents import convolution, decoder, hostile, norms
+from tests.web.planners import GivenPlanner
+from topos_web.plans import Traced
+
+expect = pytest.importorskip("playwright.sync_api", reason="the package playwright is missing").expect
+
+
+def dash(page: Any, selector: str) -> str:
+    drawn: str = page.locator(selector).first.evaluate("e => getComputedStyle(e).strokeDasharray")
+    return drawn
+
+
+def fill(page: Any, selector: str) -> str:
+    drawn: str = page.locator(selector).first.evaluate("e => getComputedStyle(e).fill")
+    return drawn
+
+
+def test_the_three_verdicts_are_drawn_apart_without_colour(open_page: Open, theme: str) -> None:
+    blocked, *_ = open_page(convolution(observed=True), theme=theme)
+    declined, *_ = open_page(norms(), theme=theme)
+    looks = {
+        verdict: (dash(page, f'.sleeve.filled[data-verdict="{verdict}"]'), fill(page, f'.sleeve.filled[data-verdict="{verdict}"]'))
+        for page, verdict in ((blocked, "taken"), (declined, "declined"), (blocked, "blocked"))
+    }  # fmt: skip
+    assert len({line for line, _ in looks.values()}) == 3
+    assert len({pattern for _, pattern in looks.values()}) == 3
+    assert looks["taken"][0] == "none"
+    for page, verdict, word in (
+        (blocked, "blocked", "Blocked by observation"),
+        (declined, "declined", "Declined"),
+        (blocked, "taken", "Taken"),
+    ):
+        assert page.locator(f'.entry[data-verdict="{verdict}"]').first.inner_text().count(word) == 1
+
+
+def test_a_near_miss_is_marked_on_its_op_and_outlined_when_chosen(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    assert page.locator('[data-op="20"] .near').count() == 1
+    page.locator('.entry[data-verdict="near_miss"]').click()
+    assert fill(page, '.sleeve[data-verdict="near_miss"]') == "none"
+    why = page.get_by_test_id("near-miss")
+    assert "7 of 9 steps held" in why.inner_text()
+    assert "25088 (n)" in why.inner_text()
+    assert "25087 (n - 1)" in why.inner_text()
+
+
+def test_the_declined_loser_is_an_outline_and_only_on_demand(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    loser = '[data-sleeve="elementwise_chain@25"]'
+    assert page.locator(loser).count() == 0
+    page.get_by_role("button", name="Candidates").click()
+    assert fill(page, loser) == "none"
+
+
+def test_why_tells_a_block_in_the_documents_words(open_page: Open, theme: str) -> None:
+    page, *_ = open_page(convolution(observed=True), theme=theme)
+    page.locator('.entry[data-verdict="blocked"]').click()
+    told = page.get_by_test_id("why").inner_text()
+    assert "blocked: windows is read by tp.observe, and one convolution never computes it" in told
+    assert "examples/convolution.py:9:5" in told
+    assert "4.12 µs" in told
+    assert "modelled" in told
+    assert "counted" in told
+    assert "becomes stablehlo.convolution" in told
+
+
+def test_every_pane_follows_one_selection(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True))
+    page.locator('.label[data-label="window_reduce@17"]').click()
+    assert page.locator('.entry[aria-current="true"]').get_attribute("data-region") == "window_reduce@17"
+    assert "max-pool 2x2: taken" in page.get_by_test_id("why").inner_text()
+    assert page.locator(".source mark.root").inner_text() == "nn.max_pool(hidden, 2)"
+    page.locator('[data-op="8"]').click()
+    assert page.locator('[data-box="op"].selected').get_attribute("data-op") == "8"
+    assert "matmul" in page.get_by_test_id("why").inner_text()
+    assert page.locator(".source mark.root").inner_text().startswith("np.einsum(")
+    page.locator(".gutter").nth(8).click()  # the observing line
+    assert "windows" in page.get_by_test_id("why").inner_text()
+
+
+def test_source_marks_the_exact_expression(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True))
+    page.locator('.entry[data-verdict="blocked"]').click()
+    marks = page.locator(".source mark.observed").all_inner_texts()
+    assert marks == ['tp.observe(windows, "windows")']
+    assert page.locator(".source mark.root").inner_text() == 'np.einsum("bchwij,ocij->bohw", windows, weight)'
+
+
+def test_a_link_brings_back_the_view(open_page: Open) -> None:
+    page, served, _ = open_page(convolution(observed=True), norms())
+    page.get_by_label("Target").select_option(label="models/norms.py:block")
+    page.locator('.entry[data-verdict="declined"]').first.click()
+    page.get_by_role("searchbox").fill("op:mul")
+    page.wait_for_timeout(400)
+    link = page.evaluate("location.hash")
+    assert "sel=" in link
+    other = page.context.new_page()
+    other.goto(served.url + link)
+    assert other.locator('.entry[aria-current="true"]').get_attribute("data-verdict") == "declined"
+    assert other.get_by_role("searchbox").input_value() == "op:mul"
+    assert other.get_by_test_id("source").inner_text().count("models/norms.py") == 1
+
+
+def test_search_dims_what_does_not_match_and_walks_the_hits(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    page.keyboard.press("/")
+    page.keyboard.type("op:mul bytes>1e6")
+    expect(page.locator(".found")).to_have_text("3 ops")
+    expect(page.locator('[data-box="op"]:not(.dimmed)')).to_have_count(3)
+    page.keyboard.press("Enter")
+    expect(page.locator('[data-box="op"].selected')).to_have_count(1)
+    page.get_by_role("searchbox").fill("nofield:1")
+    expect(page.locator(".found")).to_have_text("no field nofield")
+
+
+def test_keys_walk_regions_ops_and_scopes(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    page.keyboard.press("d")
+    assert page.locator('.entry[aria-current="true"]').get_attribute("data-verdict") == "declined"
+    page.keyboard.press("Escape")
+    assert page.locator('.entry[aria-current="true"]').count() == 0
+    page.locator('[data-op="13"]').click()
+    page.locator('[data-op="13"]').focus()
+    page.keyboard.press("ArrowDown")
+    assert page.locator('[data-box="op"].selected').get_attribute("data-op") == "14"
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    assert page.locator('[data-box="op"].selected').get_attribute("data-op") == "11"
+    page.keyboard.press("[")
+    assert page.locator(".scope.selected").count() == 1
+    page.keyboard.press("Enter")
+    page.locator(".scope.selected:not(.open)").wait_for()
+
+
+def test_whatif_moves_nothing_and_can_be_undone(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True))
+    places = page.locator("[data-box]").evaluate_all("all => all.map(e => e.getAttribute('transform'))")
+    page.locator('.entry[data-verdict="blocked"]').click()
+    page.get_by_role("button", name="What if it were not observed?").click()
+    bar = page.get_by_test_id("whatif")
+    bar.wait_for()
+    assert "not observing windows" in bar.inner_text()
+    assert "1 region changed" in bar.inner_text()
+    assert page.locator('.entry[data-verdict="blocked"]').count() == 0
+    assert page.locator("[data-box]").evaluate_all("all => all.map(e => e.getAttribute('transform'))") == places
+    page.keyboard.press("u")
+    page.locator('.entry[data-verdict="blocked"]').wait_for()
+    assert bar.count() == 0
+
+
+def test_a_save_keeps_the_selection_and_an_error_keeps_the_plan(open_page: Open) -> None:
+    page, served, planner = open_page(convolution(observed=True))
+    page.locator('.entry[data-verdict="taken"]').click()
+    edited = convolution(observed=True)
+    edited["sources"] = ["# a new first line\n" + edited["sources"][0]]
+    edited["regions"][1]["headline"] = "max-pool 2x2: taken again"
+    planner.traced[0] = Traced(edited["target"], edited, None)
+    served.refresh()
+    page.get_by_test_id("why").get_by_text("taken again").wait_for()
+    assert page.locator('.entry[aria-current="true"]').get_attribute("data-region") == "window_reduce@17"
+    error = {
+        "code": "TP401",
+        "message": "this `if` depends on a value",
+        "path": "examples/convolution.py",
+        "line": 9,
+        "column": 4,
+    }
+    planner.traced[0] = Traced(edited["target"], None, error)
+    served.refresh()
+    banner = page.get_by_test_id("failure")
+    banner.wait_for()
+    assert "this `if` depends on a value" in banner.inner_text()
+    assert "last good plan" in banner.inner_text()
+    assert page.locator('.entry[data-verdict="taken"]').count() == 1
+    planner.traced[0] = Traced(edited["target"], edited, None)
+    served.refresh()
+    banner.wait_for(state="detached")
+
+
+def test_identical_blocks_fold_and_the_odd_one_stands_out(open_page: Open) -> None:
+    page, *_ = open_page(decoder(500))
+    fold = page.locator(".scope.fold")
+    assert "10 identical blocks layer" in fold.get_attribute("aria-label")
+    assert fold.locator(".cell").count() == 10
+    odd = fold.locator(".cell.odd")
+    assert odd.count() == 1
+    odd.click()
+    page.locator('.scope.open[aria-label*="scope layer3"]').wait_for()
+    page.keyboard.press("n")
+    expect(page.locator('.sleeve[data-verdict="blocked"]')).to_have_count(1)
+
+
+def test_script_in_a_model_is_text_everywhere(open_page: Open, watched: list[str]) -> None:
+    page, *_ = open_page(hostile())
+    page.locator(".entry").click()
+    page.locator('[data-box="op"]').last.click()
+    page.locator(".emitted .twist").click()
+    page.get_by_text("has no StableHLO form").wait_for()
+    assert watched.pop().startswith("console: Failed to load resource: the server responded with a status of 422")
+    page.locator('[data-box="op"]').last.focus()
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate("typeof globalThis.pwned") == "undefined"
+    assert page.locator("script").count() == 1
+    assert page.locator("main img").count() == 0
+    assert "<script>" in page.get_by_test_id("why").inner_text()
+
+
+def test_lists_hold_everything_that_is_drawn(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    page.locator('[role="tree"] .twist').click()
+    rows = page.get_by_role("treeitem").all_inner_texts()
+    assert len(rows) == 26 - 4 + 1  # chips stand with their readers, and one scope
+    assert page.get_by_role("list").count() > 0
+    names = page.locator('[data-box="op"]').evaluate_all("all => all.map(e => e.getAttribute('aria-label'))")
+    assert any(re.search(r"^maximum %22: f32\[8,64,56,56\], in taken elementwise_chain$", name) for name in names)
+
+
+def test_a_plan_that_never_traced_is_told(browser: Any) -> None:
+    from tests.web.serving import serving
+
+    planner = GivenPlanner()
+    error = {
+        "code": "TP403",
+        "message": "syntax error: invalid syntax",
+        "path": "models/norms.py",
+        "line": 3,
+        "column": 0,
+    }
+    planner.traced = [Traced("models/norms.py", None, error)]
+    with serving(planner) as served:
+        page = browser.new_page()
+        page.goto(served.url)
+        banner = page.get_by_test_id("failure")
+        banner.wait_for()
+        assert "syntax error" in banner.inner_text()
+        planner.traced = [Traced("models/norms.py:block", norms(), None)]
+        served.refresh()
+        page.locator("[data-box]").first.wait_for()
+        page.close()

@@ -1,0 +1,63 @@
+"""A planner that serves given documents, so that the server is tested without an agent."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from topos_web.plans import PlannerError, Traced
+
+Document = dict[str, Any]
+
+
+class GivenPlanner:
+    """Answers what it was given; a what-if moves verdicts the way a plan would: stop observing takes a blocked region."""
+
+    def __init__(self, *documents: Document, files: Sequence[str] = ()) -> None:
+        self.traced = [Traced(d["target"], d, None) for d in documents]
+        self._files = files
+        self.asked: list[tuple[str, Mapping[str, Any]]] = []
+        self.closed = threading.Event()
+
+    def trace(self) -> Sequence[Traced]:
+        return list(self.traced)
+
+    def replan(self, target: str, options: Mapping[str, Any]) -> Document:
+        self.asked.append((target, options))
+        document = copy.deepcopy(next(t.document for t in self.traced if t.target == target))
+        assert isinstance(document, dict)
+        ignored = set(options.get("ignore", ()))
+        document["observations"] = [
+            o | {"blocks": []} if i in ignored else o for i, o in enumerate(document["observations"])
+        ]
+        for region in document["regions"]:
+            if region["verdict"] == "blocked" and ignored.issuperset(region["observations"]):
+                region.update(verdict="taken", code=None, word=None, observations=[], paths=[], kernel="direct convolution",
+                              reason="taken: one kernel instead of 8 recorded ops",
+                              headline=region["headline"].replace("blocked", "taken"))  # fmt: skip
+            if region["pattern"] in options.get("off", ()):
+                region.update(verdict="declined", code="TP208", word="switched-off", reason="declined: switched off")
+            if "consumer" in options:
+                region["consumer"] = options["consumer"]
+        document["consumer"] = options.get("consumer", document["consumer"])
+        verdicts = [r["verdict"] for r in document["regions"]]
+        document["counts"] |= {v: verdicts.count(v) for v in ("taken", "declined", "blocked", "near_miss")}
+        return document
+
+    def emit(self, target: str, options: Mapping[str, Any]) -> str:
+        self.asked.append((target, options))
+        if "<b>" in target:
+            failure = {"code": "TP410", "message": "op <script> has no StableHLO form", "path": None, "line": None}
+            raise PlannerError(failure)
+        return 'func.func public @main(%arg0: tensor<1x1x6x6xf32>) -> tensor<1x2x2x2xf32> {\n  return %0\n} loc("x")\n'
+
+    def files(self) -> Sequence[str]:
+        return self._files
+
+    def root(self, target: str) -> str:
+        return "/srv/models"
+
+    def close(self) -> None:
+        self.closed.set()

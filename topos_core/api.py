@@ -1,0 +1,394 @@
+"""The facade: trace, plan, run, emit and describe in a few calls. Delegates downward and decides nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from topos_core.document.formats.text import render_plan
+from topos_core.document.places import relative_path
+from topos_core.document.plan_document import plan_document
+from topos_core.errors import ConfigurationError, ToposError, TraceError
+from topos_core.kernels.kernel import Dialect, Fidelity
+from topos_core.matching.catalog import patterns
+from topos_core.matching.match import Match, NearMiss
+from topos_core.matching.search import search
+from topos_core.plan.consumers import consumers
+from topos_core.plan.decision import Decision
+from topos_core.plan.plan import PlanData
+from topos_core.plan.planner import Planner
+from topos_core.plan.request import ConsumerName, Request
+from topos_core.recording.trace import record, trace
+from topos_core.tape.tape import Tape
+
+if TYPE_CHECKING:
+    import networkx
+
+__all__ = ["Plan", "load", "plan", "planner", "trace"]
+
+Named = int | str
+
+
+def planner(tape: Tape) -> Planner:
+    """Searches a tape once and gives what plans any number of requests over it."""
+    known = patterns()
+    last = frozenset(name for name, pattern in known.items() if pattern.last)
+    return Planner(tape, search(tape, known.values()), consumers(), last)
+
+
+def plan(
+    tape: Tape | Callable[..., Any],
+    *,
+    consumer: ConsumerName = "home",
+    fidelity: Fidelity = "fast",
+    observe: Iterable[Named] = (),
+    machine: str = "host",
+    parameters: Mapping[Named, np.ndarray] | None = None,
+    cost: Literal["model", "always"] = "model",
+    dialect: Dialect = "portable",
+    off: Iterable[str] = (),
+) -> Plan:
+    """Plans a tape, or a function marked by `tp.model`.
+
+    Args:
+        tape: What to plan.
+        consumer: Who elects: `home` or `stablehlo`.
+        fidelity: `exact` (bit-identical to the recorded ops) or `fast` (inside a measured envelope).
+        observe: Names or numbers of values that are read besides the tape's own observations.
+        machine: A machine profile: `host`, `reference`, or an accelerator for planning only.
+        parameters: Arrays that replace the tape's snapshots, by name or value.
+        cost: `model`, or `always` to elect every legal match.
+        dialect: For `stablehlo`: `portable`, `xla` or `iree`.
+        off: Patterns that are switched off.
+
+    Raises:
+        ConfigurationError: TP504, an option, value or name that does not exist.
+        TraceError: TP4xx, the function could not be recorded.
+    """
+    recorded = tape if isinstance(tape, Tape) else trace(tape)
+    request = Request(
+        consumer=consumer,
+        fidelity=fidelity,
+        machine=machine,
+        cost=cost,
+        observe=_values(recorded, observe),
+        off=_patterns(off),
+        dialect=dialect,
+    )
+    ready = planner(recorded)
+    return Plan(ready.plan(request), ready, dict(parameters or {}))
+
+
+def load(target: str, *specs: Any, **named: Any) -> Tape:
+    """Loads `path/model.py:name` and records it; specs may be given where the entry has none of its own.
+
+    The file is run as a script's module would be: from the folder it stands in.
+
+    Raises:
+        ConfigurationError: TP505, no such file or name; TP507, a format that this build does not read.
+        TraceError: TP4xx, the entry could not be recorded.
+    """
+    path, _, name = target.rpartition(":")
+    if not path or not path.endswith(".py"):
+        suffix = Path(target).suffix or "no suffix"
+        if target.endswith(".py"):
+            raise ConfigurationError(f"{target} names no entry; write {target}:NAME", code="TP505")
+        raise ConfigurationError(
+            f"{target} ({suffix}) cannot be read by this build; load path/model.py:NAME", code="TP507"
+        )
+    found = _attribute(_module(path), name, path)
+    return record(found, specs, named)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """One request over one tape, decided. Immutable; may be run from several threads.
+
+    Args:
+        data: Decisions, schedule, liveness and totals.
+        planner: Plans further requests over the same tape and match pool.
+        parameters: Arrays bound in place of the tape's snapshots, by name or value.
+    """
+
+    data: PlanData
+    planner: Planner
+    parameters: Mapping[Named, np.ndarray]
+
+    @property
+    def tape(self) -> Tape:
+        """Gives the spec."""
+        return self.data.tape
+
+    @property
+    def taken(self) -> tuple[Decision, ...]:
+        """Lists what runs in place of recorded ops."""
+        return self.data.taken
+
+    @property
+    def declined(self) -> tuple[Decision, ...]:
+        """Lists what was recognised and is not taken, each with its code and numbers."""
+        return self.data.with_verdict("declined")
+
+    @property
+    def blocked(self) -> tuple[Decision, ...]:
+        """Lists what would be taken if nobody read its inside."""
+        return self.data.with_verdict("blocked")
+
+    @property
+    def near_misses(self) -> tuple[NearMiss, ...]:
+        """Lists where a pattern almost matched."""
+        return self.data.near_misses
+
+    @property
+    def patterns(self) -> tuple[Match, ...]:
+        """Lists the matches that this plan took."""
+        return tuple(decision.match for decision in self.data.taken)
+
+    def what_if(
+        self,
+        *,
+        observe: Iterable[Named] = (),
+        ignore: Iterable[Named] = (),
+        off: Iterable[str] = (),
+        **changes: Any,
+    ) -> Plan:
+        """Plans again on the same tape and match pool, with changes on top of this plan's request.
+
+        Args:
+            observe: Values that are read in addition.
+            ignore: Observed names, or rows of the tape's observations, that are left out.
+            off: Patterns switched off in addition.
+            changes: Other fields of the request: `consumer`, `fidelity`, `machine`, `cost`, `dialect`, `off_at`.
+
+        Raises:
+            ConfigurationError: TP504, an option, value, row or name that does not exist.
+        """
+        now = self.data.request
+        known = {"consumer", "fidelity", "machine", "cost", "dialect", "off_at"}
+        if changes.keys() - known:
+            wrong = sorted(changes.keys() - known)[0]
+            raise ConfigurationError(
+                f"no option {wrong!r}; use one of observe ignore off {' '.join(sorted(known))}", code="TP504"
+            )
+        request = replace(
+            now,
+            observe=tuple(dict.fromkeys((*now.observe, *_values(self.tape, observe)))),
+            ignore=now.ignore | _rows(self.tape, ignore),
+            off=now.off | _patterns(off),
+            **changes,
+        )
+        return replace(self, data=self.planner.plan(request))
+
+    def run(self, *inputs: Any, observed: bool = False, threads: int | None = None) -> Any:
+        """Runs the plan and gives the function's own structure; `observed=True` adds `{name: array}` of observed values.
+
+        Raises:
+            ConfigurationError: TP502, inputs that do not fit; TP507, an opaque op, or a plan that is not for this host.
+        """
+        if self.data.request.consumer != "home" or self.data.machine.planning_only:
+            raise ConfigurationError(
+                f"a plan for {self.data.request.consumer} on {self.data.machine.name} cannot run here;"
+                " plan with consumer home and machine host or reference",
+                code="TP507",
+            )
+        executor = importlib.import_module("topos_core.run.executor")
+        return executor.run(self.data, inputs, self.parameters, observed=observed, threads=threads)
+
+    def emit_stablehlo(self, *, locations: bool = True) -> str:
+        """Writes the tape as StableHLO text, with this plan's raises, or those of the same request for `stablehlo`.
+
+        Raises:
+            ConfigurationError: TP507, an opaque op.
+        """
+        from topos_core.emission.module import emit_matches
+
+        data = self.data
+        if data.request.consumer != "stablehlo":
+            data = self.planner.plan(replace(data.request, consumer="stablehlo"))
+        matches = [decision.match for decision in data.taken]
+        return emit_matches(data.tape, matches, data.observed, locations=locations)
+
+    def document(self, *, target: str | None = None, root: str | None = None, sources: bool = True) -> dict[str, Any]:
+        """Gives the `topos.plan/1` document, with the other consumers' verdicts.
+
+        Args:
+            target: What the program is called; by default `path:function` of its outermost frame.
+            root: The project's folder; by default that of the nearest pyproject.toml, else the working directory.
+            sources: Whether the traced texts come along.
+        """
+        root = root if root is not None else _project(self.tape)
+        others = [
+            self.planner.plan(replace(self.data.request, consumer=name))
+            for name in ("home", "stablehlo")
+            if name != self.data.request.consumer
+        ]
+        target = target if target is not None else _target(self.tape, root)
+        return plan_document(self.data, target, others=others, root=root, sources=sources)
+
+    def describe(self, *, colour: bool = False) -> str:
+        """Tells every verdict in words."""
+        return render_plan(self.document(sources=False), colour=colour)
+
+    def to_networkx(self) -> networkx.MultiDiGraph[int]:
+        """Gives the tape as a graph: a node per value, an edge per operand link, regions on the nodes they hold.
+
+        Node data: `op`, `type`, `attributes`, `name`, `scope`, `span` (path, line, column, end_line, end_column),
+        `region` (the id of the region that decides it, the taken one first) and `verdict`. Edge data: `operand`, its
+        position. The graph's own data has `target`, `consumer` and `regions` by id.
+        """
+        import networkx
+
+        document = self.document(sources=False)
+        graph: networkx.MultiDiGraph[int] = networkx.MultiDiGraph(
+            target=document["target"],
+            consumer=document["consumer"],
+            regions={region["id"]: region for region in document["regions"]},
+        )
+        ops, frames = document["ops"], document["frames"]
+        names = {row["value"]: row["name"] for row in (*document["inputs"], *document["parameters"])}
+        holds = _holders(document["regions"])
+        for value in range(len(ops["name"])):
+            location = ops["location"][value]
+            path, *place = frames[document["spans"][location]][:5]
+            region = holds.get(value)
+            graph.add_node(
+                value,
+                op=document["names"][ops["name"][value]],
+                type=document["types"][ops["type"][value]],
+                attributes=ops["attributes"][value],
+                name=names.get(value),
+                scope=tuple(document["scopes"][document["locations"][location][0]]),
+                span=(document["paths"][path], *place),
+                region=region["id"] if region is not None else None,
+                verdict=region["verdict"] if region is not None else None,
+            )
+        for value, operands in enumerate(ops["operands"]):
+            for position, operand in enumerate(operands):
+                graph.add_edge(operand, value, operand=position)
+        return graph
+
+    def __repr__(self) -> str:
+        request, counts = self.data.request, (len(self.taken), len(self.declined), len(self.blocked))
+        return "<Plan {} {}: {} taken, {} declined, {} blocked>".format(request.consumer, request.fidelity, *counts)
+
+
+def _holders(regions: Sequence[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
+    """Picks one region per value: taken before blocked before declined, the larger before the smaller."""
+    order = {"taken": 0, "blocked": 1, "declined": 2}
+    holds: dict[int, Mapping[str, Any]] = {}
+    shown = [region for region in regions if region["verdict"] in order]
+    for region in sorted(shown, key=lambda r: (order[r["verdict"]], -len(r["nodes"]), r["root"])):
+        for value in region["nodes"]:
+            holds.setdefault(value, region)
+    return holds
+
+
+def _values(tape: Tape, wanted: Iterable[Named]) -> tuple[int, ...]:
+    """Turns names and numbers into values."""
+    found: list[int] = []
+    for each in wanted:
+        if isinstance(each, int):
+            found.append(each)
+            continue
+        values = [value for value, name in tape.names.items() if name == each]
+        if not values:
+            known = " ".join(sorted(set(tape.names.values()))) or "none"
+            raise ConfigurationError(f"no value is named {each!r}; named are: {known}", code="TP504")
+        found += values
+    return tuple(found)
+
+
+def _rows(tape: Tape, wanted: Iterable[Named]) -> frozenset[int]:
+    """Turns observed names and row numbers into rows of the tape's observations."""
+    found: set[int] = set()
+    for each in wanted:
+        if isinstance(each, int):
+            found.add(each)
+            continue
+        rows = {
+            k
+            for k, o in enumerate(tape.observations)
+            if each in (o.name, tape.names.get(o.value)) and o.kind != "output"
+        }
+        if not rows:
+            known = " ".join(sorted({o.name for o in tape.observations if o.name})) or "none"
+            raise ConfigurationError(f"no observation is named {each!r}; named are: {known}", code="TP504")
+        found |= rows
+    return frozenset(found)
+
+
+def _patterns(wanted: Iterable[str]) -> frozenset[str]:
+    names = frozenset((wanted,) if isinstance(wanted, str) else wanted)
+    unknown = sorted(names - patterns().keys())
+    if unknown:
+        raise ConfigurationError(f"no pattern {unknown[0]!r}; there are: {' '.join(patterns())}", code="TP504")
+    return names
+
+
+def _project(tape: Tape) -> str:
+    """Finds the folder of the nearest pyproject.toml above the program's first user file."""
+    for location in tape.locations:
+        for frame in location.frames:
+            if frame.kind == "user" and os.path.isabs(frame.span.path):
+                for folder in Path(frame.span.path).parents:
+                    if (folder / "pyproject.toml").is_file():
+                        return str(folder)
+                return os.getcwd()
+    return os.getcwd()
+
+
+def _target(tape: Tape, root: str) -> str:
+    """Names a program by the outermost user frame of its last op."""
+    for op in reversed(tape.ops):
+        frames = [frame for frame in tape.locations[op.location].frames if frame.kind == "user"]
+        if frames:
+            return f"{relative_path(frames[-1].span.path, root)}:{frames[-1].function}"
+    return "tape"
+
+
+def _module(path: str) -> Any:
+    file = Path(path).resolve()
+    if not file.is_file():
+        raise ConfigurationError(f"no file {path}; a target is written path/model.py:NAME", code="TP505")
+    name = file.stem
+    known = sys.modules.get(name)
+    if known is not None:
+        if getattr(known, "__file__", None) == str(file):
+            return known
+        name = f"{name}_{zlib.crc32(str(file).encode()):08x}"  # another module has the name
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up while it runs
+    folder = str(file.parent)
+    sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    except ToposError:
+        del sys.modules[name]
+        raise
+    except Exception as error:
+        del sys.modules[name]
+        code = "TP403" if isinstance(error, SyntaxError) else "TP404" if isinstance(error, ImportError) else "TP402"
+        raise TraceError(f"{path} raised {type(error).__name__}: {error}", code=code) from error
+    finally:
+        sys.path.remove(folder)
+    return module
+
+
+def _attribute(module: Any, name: str, path: str) -> Any:
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise ConfigurationError(f"{path} has no {name!r}", code="TP505")
+        found = getattr(found, part)
+    return found

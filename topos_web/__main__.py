@@ -1,0 +1,64 @@
+"""`topos view TARGET...`: opens the plan viewer."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import webbrowser
+from collections.abc import Sequence
+
+from topos_web import server, terminal
+from topos_web.plans import Plan
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serves the page until it is interrupted; returns the exit code."""
+    options = _parser().parse_args(argv)
+    from topos_core.errors import ConfigurationError
+    from topos_web.agents import AgentPlanner
+
+    try:
+        planner = AgentPlanner(options.targets)
+    except ConfigurationError as error:
+        print(f"topos view: {error}", file=sys.stderr)
+        return 2
+    show = not options.no_browser and has_screen()
+    told: set[str] = set()
+
+    def listening(url: str) -> None:
+        print(url, flush=True)
+        if show:
+            webbrowser.open(url)
+
+    def traced(moved: Sequence[Plan]) -> None:
+        for plan in moved:
+            if plan.error is not None:
+                print(f"{plan.target}: {plan.error['message']}", file=sys.stderr, flush=True)
+            elif not show and plan.target not in told and plan.document is not None:
+                told.add(plan.target)
+                print(terminal.summary(plan.document), flush=True)
+
+    server.serve(planner, options.port, listening=listening, traced=traced)
+    return 0
+
+
+def has_screen() -> bool:
+    """Whether a browser could show a window here."""
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="topos view", description="opens the plan viewer on models")
+    parser.add_argument(
+        "targets", nargs="+", metavar="TARGET", help="model.py:name, model.py, model.onnx or module.mlir"
+    )
+    parser.add_argument("--port", type=int, default=8470, help="loopback port; a free one is taken where it is in use")
+    parser.add_argument("--no-browser", action="store_true", help="print the plan and the URL, open nothing")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,199 @@
+"""The page's API, `/api/v1`: plans in three tiers, details on demand, what-if, sources, emitted text, events."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Body, Path, Query, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from topos_web import differences, payloads
+from topos_web.events import Hub
+from topos_web.payloads import Document, Payload
+from topos_web.plans import Plan, PlannerError, Plans
+
+PlanId = Annotated[str, Path(pattern="^[0-9a-f]{8}$", description="names a target; the same in every session")]
+Value = Annotated[int, Field(ge=0, le=2**31)]
+Identifier = Annotated[str, Field(max_length=64, pattern="^[a-z0-9_]+$")]
+
+
+class Options(BaseModel):
+    """What a plan is asked for; whatever is left out stays as the command line gave it."""
+
+    model_config = ConfigDict(extra="forbid")
+    consumer: Literal["home", "stablehlo"] | None = None
+    fidelity: Literal["exact", "fast"] | None = None
+    machine: Annotated[str, Field(max_length=64)] | None = None
+    cost: Literal["model", "always"] | None = None
+    dialect: Literal["portable", "xla", "iree"] | None = None
+    observe: Annotated[list[Value], Field(max_length=4096)] = []
+    ignore: Annotated[list[Value], Field(max_length=4096)] = []
+    off: Annotated[list[Identifier], Field(max_length=256)] = []
+    off_at: Annotated[list[tuple[Identifier, Value]], Field(max_length=4096)] = []
+
+    def asked(self) -> dict[str, Any]:
+        """Gives only what was asked."""
+        return {name: value for name, value in self.model_dump(mode="json").items() if value not in (None, [])}
+
+
+class Asked(BaseModel):
+    """A what-if or an emission: the revision that the page looks at, and the options."""
+
+    model_config = ConfigDict(extra="forbid")
+    base: Annotated[int, Field(ge=0, le=2**53, description="the revision of the plan on the page")]
+    options: Options = Options()
+
+
+class Problem(BaseModel):
+    """Why there is no answer."""
+
+    code: str
+    message: str
+
+
+class Refused(Exception):
+    """Ends a request with a problem."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.problem = {"code": code, "message": message}
+
+
+PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
+    status: {"model": Problem, "description": why}
+    for status, why in (
+        (401, "no token"), (403, "another host or another site's page"), (404, "no such plan, or it was never traced"),
+        (409, "the plan has changed since"), (413, "the body is too large"), (422, "the target cannot do that"),
+    )
+}  # fmt: skip
+
+
+def router(plans: Plans, hub: Hub) -> APIRouter:
+    """Builds the API over the targets' states."""
+    api = APIRouter(prefix="/api/v1", responses=PROBLEMS)
+
+    def traced(plan_id: str, base: int | None = None) -> tuple[Plan, Document]:
+        plan = plans.get(plan_id)
+        if plan is None or plan.document is None:
+            raise Refused(404, "unknown", f"no plan {plan_id} here; list them at api/v1/plans")
+        if base is not None and base != plan.revision:
+            raise Refused(409, "stale", f"the plan is at revision {plan.revision}, not {base}; load it again")
+        return plan, plan.document
+
+    @api.get("/plans", summary="Every target with its state")
+    def listing() -> list[dict[str, Any]]:
+        return [_state(plan) for plan in plans.all()]
+
+    @api.get("/plans/{plan_id}/skeleton", summary="What the first paint shows: figures, counts, scopes")
+    def skeleton(plan_id: PlanId) -> dict[str, Any]:
+        plan, document = traced(plan_id)
+        return {**_state(plan), **payloads.skeleton(document), "root": plans.planner.root(plan.target)}
+
+    @api.get("/plans/{plan_id}/graph", summary="The recorded ops in columns; immutable under its digest")
+    def graph(request: Request, plan_id: PlanId, digest: Annotated[str, Query(max_length=64)] = "") -> Response:
+        plan, _ = traced(plan_id)
+        assert plan.graph is not None
+        return _packed(request, plan.graph, immutable=digest == plan.graph.digest)
+
+    @api.get("/plans/{plan_id}/regions", summary="Regions, observations, findings and liveness")
+    def regions(request: Request, plan_id: PlanId) -> Response:
+        plan, _ = traced(plan_id)
+        assert plan.regions is not None
+        return _packed(request, plan.regions, immutable=False)
+
+    @api.get("/plans/{plan_id}/nodes/{value}", summary="Everything about one op")
+    def node(plan_id: PlanId, value: Annotated[int, Path(ge=0, le=2**31)]) -> dict[str, Any]:
+        _, document = traced(plan_id)
+        if value >= len(document["ops"]["name"]):
+            raise Refused(404, "unknown", f"no value {value}; the plan has {len(document['ops']['name'])}")
+        return payloads.node(document, value)
+
+    @api.get("/plans/{plan_id}/sources/{index}", summary="A file's text as it was traced, never as it is on disk")
+    def source(plan_id: PlanId, index: Annotated[int, Path(ge=0, le=2**31)]) -> dict[str, Any]:
+        _, document = traced(plan_id)
+        if index >= len(document["sources"]):
+            raise Refused(404, "unknown", f"no source {index}; the plan has {len(document['sources'])}")
+        return {"path": document["paths"][index], "text": document["sources"][index]}
+
+    @api.post("/plans/{plan_id}/whatif", summary="Plans again under other options; answers what changes")
+    def whatif(plan_id: PlanId, asked: Annotated[Asked, Body()]) -> Response:
+        plan, document = traced(plan_id, asked.base)
+        planned = _ask(lambda: plans.planner.replan(plan.target, asked.options.asked()))
+        if planned["digest"] != document["digest"]:
+            raise Refused(409, "stale", "the file was traced again meanwhile; load the plan again")
+        return _json({"base": plan.revision, **payloads.changes(document, planned)})
+
+    @api.post("/plans/{plan_id}/emitted", summary="The StableHLO text of the plan under the options")
+    def emitted(plan_id: PlanId, asked: Annotated[Asked, Body()]) -> Response:
+        plan, _ = traced(plan_id, asked.base)
+        return _json({"text": _ask(lambda: plans.planner.emit(plan.target, asked.options.asked()))})
+
+    @api.get("/diff", summary="Two plans in one numbering: partners of ops, and what became of regions")
+    def diff(
+        a: Annotated[str, Query(pattern="^[0-9a-f]{8}(@previous)?$")],
+        b: Annotated[str, Query(pattern="^[0-9a-f]{8}(@previous)?$")],
+    ) -> Response:
+        return _json(differences.between(_version(plans, a), _version(plans, b)))
+
+    @api.get("/events", summary="Server-sent events: a plan changed, a trace failed")
+    def events() -> StreamingResponse:
+        return StreamingResponse(hub.stream(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+
+    return api
+
+
+def refused(request: Request, error: Exception) -> JSONResponse:
+    """Answers a `Refused`."""
+    assert isinstance(error, Refused)
+    return JSONResponse(error.problem, status_code=error.status)
+
+
+def _state(plan: Plan) -> dict[str, Any]:
+    document = plan.document
+    return {
+        "id": plan.id,
+        "target": plan.target,
+        "revision": plan.revision,
+        "graph": plan.graph.digest if plan.graph else None,
+        "counts": document["counts"] if document else None,
+        "error": plan.error,
+        "previous": plan.previous is not None,
+    }
+
+
+def _version(plans: Plans, name: str) -> Document:
+    plan = plans.get(name.partition("@")[0])
+    document = None if plan is None else plan.previous if name.endswith("@previous") else plan.document
+    if document is None:
+        raise Refused(404, "unknown", f"no plan {name} here; list them at api/v1/plans")
+    return document
+
+
+def _ask(question: Any) -> Any:
+    try:
+        return question()
+    except PlannerError as error:
+        raise Refused(422, str(error.failure["code"]), str(error.failure["message"])) from error
+
+
+def _json(data: Any) -> Response:
+    return _response(payloads.payload(data))
+
+
+def _packed(request: Request, payload: Payload, *, immutable: bool) -> Response:
+    etag = f'"{payload.digest}"'
+    keep = "private, max-age=31536000, immutable" if immutable else "no-cache"
+    headers = {"etag": etag, "cache-control": keep}
+    if etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    packs = "gzip" in request.headers.get("accept-encoding", "")
+    return _response(payload, headers, packs=packs)
+
+
+def _response(payload: Payload, headers: dict[str, str] | None = None, *, packs: bool = False) -> Response:
+    if packs and payload.packed is not None:
+        packed = {**(headers or {}), "content-encoding": "gzip", "vary": "accept-encoding"}
+        return Response(payload.packed, media_type="application/json", headers=packed)
+    return Response(payload.body, media_type="application/json", headers=headers)

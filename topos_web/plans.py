@@ -1,0 +1,132 @@
+"""The targets on the page: each keeps its last good document, the error that a later save brought, and a revision."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from topos_web import payloads
+from topos_web.payloads import Document, Payload
+
+Options = Mapping[str, Any]
+Failure = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """What tracing one target gave: a document, or the error that stopped it."""
+
+    target: str
+    document: Document | None
+    error: Failure | None
+
+
+class Planner(Protocol):
+    """Turns targets into documents; everything that runs the user's code stands behind it."""
+
+    def trace(self) -> Sequence[Traced]:
+        """Traces every target anew."""
+        ...
+
+    def replan(self, target: str, options: Options) -> Document:
+        """Plans a traced target again under other options; raises `PlannerError`."""
+        ...
+
+    def emit(self, target: str, options: Options) -> str:
+        """Emits a traced target as StableHLO text; raises `PlannerError`."""
+        ...
+
+    def files(self) -> Sequence[str]:
+        """Names the files whose change asks for a new trace, as absolute paths."""
+        ...
+
+    def root(self, target: str) -> str:
+        """Names the folder that a target's paths are relative to."""
+        ...
+
+    def close(self) -> None:
+        """Ends the process behind it."""
+        ...
+
+
+class PlannerError(Exception):
+    """A target that could not be planned or emitted; `failure` is the agent's error object."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure["message"])
+        self.failure = failure
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One target's state; `revision` grows with every trace. `previous` is the document before the last good save."""
+
+    id: str
+    target: str
+    revision: int = 0
+    document: Document | None = None
+    error: Failure | None = None
+    previous: Document | None = None
+    graph: Payload | None = None
+    regions: Payload | None = None
+
+
+@dataclass(slots=True)
+class Plans:
+    """All targets' states; replaced whole under a lock, read without one."""
+
+    planner: Planner
+    changed: Callable[[Sequence[Plan]], None] = lambda plans: None
+    _plans: dict[str, Plan] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def all(self) -> tuple[Plan, ...]:
+        """Lists every target's state in the order of the command line."""
+        return tuple(self._plans.values())
+
+    def get(self, plan_id: str) -> Plan | None:
+        """Finds a target's state by its id."""
+        return self._plans.get(plan_id)
+
+    def refresh(self) -> tuple[Plan, ...]:
+        """Traces every target; keeps the last good document of one that fails now. Returns the states that changed."""
+        with self._lock:
+            traced = self.planner.trace()
+            plans = {plan_id(t.target): self._next(t) for t in traced}
+            for old in self._plans.values():  # a mark that an edit removed: the plan stays, with the reason
+                if old.id not in plans and old.document is not None:
+                    plans[old.id] = self._next(Traced(old.target, None, _gone(old.target, traced)))
+            moved = tuple(p for p in plans.values() if p is not self._plans.get(p.id))
+            self._plans = plans
+        self.changed(moved)
+        return moved
+
+    def _next(self, traced: Traced) -> Plan:
+        old = self._plans.get(plan_id(traced.target), Plan(plan_id(traced.target), traced.target))
+        if traced.document is None:
+            return replace(old, revision=old.revision + 1, error=traced.error)
+        if old.document == traced.document and old.error is None:
+            return old
+        document = traced.document
+        return Plan(
+            old.id, old.target, old.revision + 1, document, None,
+            old.document if old.document != document else old.previous,
+            payloads.graph(document), payloads.regions(document),
+        )  # fmt: skip
+
+
+def plan_id(target: str) -> str:
+    """Names a target in URLs; the same in every session, so that a link survives a restart."""
+    return hashlib.sha256(target.encode()).hexdigest()[:8]
+
+
+def _gone(target: str, traced: Sequence[Traced]) -> Failure:
+    for other in traced:  # the whole file failed: its error stands under the file's own name
+        if other.error is not None and target.startswith(other.target):
+            return other.error
+    message = f"{target} is no longer a marked entry; mark it again or restart topos view"
+    place = {"path": None, "line": None, "column": None, "end_line": None, "end_column": None}
+    return {"code": "TP402", "message": message, **place, "related": [], "output": ""}

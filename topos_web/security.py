@@ -1,0 +1,143 @@
+"""Who may talk to the page's server: token, Host, Origin, method, size; and what every answer carries."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
+    "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "content-security-policy": CONTENT_SECURITY_POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+LARGEST_BODY: Final = 256 * 1024
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is not answered."""
+
+    status: int
+    code: str
+    message: str
+
+
+def refusal(scope: Scope, token: str) -> Refusal | None:
+    """Judges a request by its headers and query; None where it may pass.
+
+    A valid token waives the Host check, so that the page works behind a proxy; a request that another site's page sends
+    is refused even with a token.
+    """
+    headers = Headers(scope=scope)
+    if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD", "POST"):
+        return Refusal(405, "method", f"method {scope['method']} is not offered; use GET or POST")
+    if not _token_matches(scope, headers, token):
+        if urlsplit(f"//{headers.get('host', '')}").hostname not in {host.strip("[]") for host in LOOPBACK}:
+            return Refusal(403, "host", "the Host header names no loopback address; open the printed URL")
+        return Refusal(401, "token", "the token is missing or wrong; open the URL that topos view printed")
+    if not _same_origin(headers):
+        return Refusal(403, "origin", "the request comes from another site's page; open the printed URL instead")
+    return None
+
+
+class Guard:
+    """Wraps the application: strips a proxy's path prefix, refuses strangers and large bodies, adds the headers."""
+
+    def __init__(self, app: ASGIApp, token: str, files: frozenset[str]) -> None:
+        self._app = app
+        self._token = token
+        self._files = files
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers what is refused, and hands the rest on without a proxy's prefix."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        refused = refusal(scope, self._token)
+        if scope["type"] == "websocket":  # the page has none: nobody else may open one either
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if refused is None and _number(Headers(scope=scope).get("content-length")) > LARGEST_BODY:
+            refused = Refusal(413, "size", f"the body is larger than {LARGEST_BODY} bytes")
+        if refused is not None:
+            answer = JSONResponse({"code": refused.code, "message": refused.message}, status_code=refused.status)
+            await answer(scope, receive, _with_headers(send))
+            return
+        path = without_prefix(scope["path"], self._files)
+        inner = {**scope, "path": path, "raw_path": path.encode()}
+        await self._app(inner, _limited(receive), _with_headers(send))
+
+
+def without_prefix(path: str, files: frozenset[str]) -> str:
+    """Gives the path below whatever prefix a proxy left on it; only known files and the API are ever recognised."""
+    at = path.rfind("/api/v1/")
+    if at >= 0:
+        return path[at:]
+    name = path.rsplit("/", 1)[1] if "/" in path else ""
+    return f"/{name}" if name in files or name == "" else path
+
+
+def _token_matches(scope: Scope, headers: Headers, token: str) -> bool:
+    given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [])
+    scheme, _, bearer = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        given.append(bearer.strip())
+    return any(hmac.compare_digest(one.encode(), token.encode()) for one in given)
+
+
+def _same_origin(headers: Headers) -> bool:
+    """Whether the page that sends this is ours: the browser's own word where it gives one, else Origin against Host."""
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        followed = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+        return site in ("same-origin", "none") or followed  # a link to the printed URL may stand anywhere
+    origin = headers.get("origin")
+    if origin is None:
+        return True  # no browser page: curl, an editor, a test
+    host = urlsplit(origin).netloc
+    return host != "" and host in (headers.get("host"), headers.get("x-forwarded-host"))
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text is not None and text.isdecimal() else 0
+
+
+def _limited(receive: Receive) -> Receive:
+    """Counts a chunked body too; past the limit the rest reads as a client that left."""
+    seen = 0
+
+    async def limited() -> Message:
+        nonlocal seen
+        message = await receive()
+        if message["type"] == "http.request":
+            seen += len(message.get("body", b""))
+            if seen > LARGEST_BODY:
+                return {"type": "http.disconnect"}
+        return message
+
+    return limited
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+            headers.setdefault("cache-control", "no-cache")
+        await send(message)
+
+    return sending

@@ -1,0 +1,91 @@
+"""Runs the page's server on loopback until it is told to stop."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+import uvicorn
+
+from topos_web import app, static
+from topos_web.events import Hub
+from topos_web.plans import Plan, Planner, Plans
+from topos_web.watch import Watcher
+
+HOST = "127.0.0.1"
+
+
+class _Server(uvicorn.Server):
+    """Ends the pages' event streams on a signal, else they would hold the server open."""
+
+    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+        super().__init__(config)
+        self._hub = hub
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._hub.close()
+        super().handle_exit(sig, frame)
+
+
+def serve(
+    planner: Planner,
+    port: int,
+    *,
+    listening: Callable[[str], None],
+    traced: Callable[[Sequence[Plan]], None],
+) -> None:
+    """Serves until a signal; calls `listening` with the URL at once and `traced` after every trace that changed a plan."""
+    token = secrets.token_urlsafe(24)
+    hub = Hub()
+
+    def changed(moved: Sequence[Plan]) -> None:
+        traced(moved)
+        for plan in moved:
+            hub.publish("plan", {"id": plan.id, "revision": plan.revision, "failed": plan.error is not None})
+        hub.publish("traced", {"plans": [plan.id for plan in plans.all()]})
+
+    plans = Plans(planner, changed)
+    bound = bind(port)
+    config = uvicorn.Config(
+        app.build(plans, hub, token, static.load()), log_level="error", access_log=False, server_header=False,
+        timeout_graceful_shutdown=2, ws="none", lifespan="off",
+    )  # fmt: skip
+    watcher = Watcher(planner.files, lambda: _quietly(plans, hub))
+    listening(f"http://{HOST}:{bound.getsockname()[1]}/?token={token}")
+    first = threading.Thread(target=_quietly, args=(plans, hub), name="topos-first-trace", daemon=True)
+    first.start()
+    watcher.start()
+    try:
+        _Server(config, hub).run(sockets=[bound])
+    finally:
+        watcher.stop()
+        planner.close()
+        bound.close()
+
+
+def bind(port: int) -> socket.socket:
+    """Binds the wished loopback port, or a free one where it is taken."""
+    for wished in (port, 0):
+        bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((HOST, wished))
+        except OSError:
+            bound.close()
+            if wished == 0:
+                raise
+        else:
+            return bound
+    raise AssertionError("unreachable: port 0 binds or raises")
+
+
+def _quietly(plans: Plans, hub: Hub) -> None:
+    """Traces; a bug on the way is told on the page instead of ending the thread in silence."""
+    try:
+        plans.refresh()
+    except Exception as error:
+        hub.publish("broken", {"message": f"topos view: internal error while tracing: {error!r}"})
+        raise

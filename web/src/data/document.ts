@@ -1,0 +1,198 @@
+/** The parts of `topos.plan/1` that the page reads, as the server sends them; see docs/formats.md. */
+
+export type Verdict = 'taken' | 'declined' | 'blocked' | 'near_miss';
+export const VERDICTS: readonly Verdict[] = ['blocked', 'declined', 'near_miss', 'taken'];
+
+export interface Span {
+  path: string;
+  line: number;
+  column: number;
+  end_line: number;
+  end_column: number;
+}
+
+export interface Figure {
+  value: number;
+  unit: string;
+  basis: 'counted' | 'modelled' | 'measured';
+}
+
+export interface NearMiss {
+  at: number;
+  code: string;
+  expected: string;
+  found: string;
+  steps_held: number;
+  steps: number;
+  span: Span | null;
+}
+
+export interface Region extends Span {
+  id: string;
+  key: string;
+  pattern: string;
+  verdict: Verdict;
+  code: string | null;
+  word: string | null;
+  consumer: string;
+  fidelity: string;
+  kernel: string | null;
+  scope: string[];
+  occurrence: number;
+  spans: Span[];
+  root: number;
+  nodes: number[];
+  computing: number[];
+  bindings: Record<string, number>;
+  named: Record<string, number[]>;
+  contains: string[];
+  parent: string | null;
+  winner: string | null;
+  fold: string;
+  headline: string;
+  reason: string;
+  details: string[];
+  action: string | null;
+  facts: Record<string, string>;
+  cost: Record<string, Figure>;
+  envelope: { relative: number; absolute: number; probe: string } | null;
+  observations: number[];
+  paths: number[][];
+  nearest_free: number | null;
+  near_miss: NearMiss | null;
+  fingerprint: string;
+  others: Record<string, { verdict: Verdict; code: string | null; reason: string }>;
+}
+
+export interface Observation extends Span {
+  value: number;
+  kind: string;
+  name: string | null;
+  assumed: boolean;
+  location: number;
+  value_span: Span | null;
+  blocks: string[];
+}
+
+export interface Edit {
+  path: string;
+  line: number;
+  column: number;
+  end_line: number;
+  end_column: number;
+  text: string;
+}
+
+export interface Finding extends Span {
+  code: string;
+  severity: string;
+  verdict: Verdict | null;
+  pattern: string | null;
+  region: string | null;
+  headline: string;
+  details: string[];
+  related: (Span & { message: string })[];
+  fix: { title: string; edits: Edit[] } | null;
+}
+
+export interface Liveness {
+  steps: number[];
+  bytes: number[];
+  peak_bytes: number;
+  peak_step: number;
+  recorded_bytes: number[];
+  recorded_peak_bytes: number;
+  recorded_peak_step: number;
+}
+
+export interface Counts {
+  taken: number;
+  declined: number;
+  blocked: number;
+  near_miss: number;
+  ops: number;
+  opaque: number;
+}
+
+export type Totals = Record<'recorded' | 'planned', Record<string, Figure>>;
+
+/** What a plan was asked for, and what it came to: changes with every what-if. */
+export interface PlanHead {
+  consumer: string;
+  fidelity: string;
+  machine: string;
+  cost: string;
+  dialect: string;
+  digest: string;
+  counts: Counts;
+  totals: Totals;
+}
+
+export interface Plan extends PlanHead {
+  regions: Region[];
+  observations: Observation[];
+  findings: Finding[];
+  liveness: Liveness;
+}
+
+/** What a what-if never changes: ops as columns. */
+export interface Graph {
+  paths: string[];
+  functions: string[];
+  scopes: string[][];
+  frames: [number, number, number, number, number, number, string][];
+  locations: [number, number[]][];
+  spans: number[];
+  names: string[];
+  types: string[];
+  ops: { name: number[]; arity: number[]; operands: number[]; type: number[]; location: number[]; attributes: number[] };
+  attributes: string[];
+  inputs: { value: number; name: string }[];
+  parameters: { value: number; name: string }[];
+  results: number[];
+}
+
+export interface Failure {
+  code: string;
+  message: string;
+  path: string | null;
+  line: number | null;
+  column: number | null;
+  output?: string;
+}
+
+export interface PlanState {
+  id: string;
+  target: string;
+  revision: number;
+  graph: string | null;
+  counts: Counts | null;
+  error: Failure | null;
+  previous: boolean;
+}
+
+export interface Skeleton extends Omit<PlanState, 'counts'>, PlanHead {
+  paths: string[];
+  root: string;
+}
+
+/** What a plan is asked for; field names are the agent's. */
+export interface Options {
+  consumer?: string;
+  fidelity?: string;
+  machine?: string;
+  dialect?: string;
+  observe?: number[];
+  ignore?: number[];
+  off?: string[];
+}
+
+export interface Changes extends PlanHead {
+  base: number;
+  changed: Region[];
+  removed: string[];
+  order: string[] | null;
+  observations: Observation[];
+  findings: Finding[];
+  liveness: Liveness;
+}

@@ -1,0 +1,106 @@
+/** The recorded ops in typed arrays, with readers and places; built once a graph. */
+
+import type { Graph, Span } from './document';
+
+/** A value that this many ops read is drawn as labelled stubs instead of long edges. */
+export const HUB_READERS = 9;
+
+export class Model {
+  readonly count: number;
+  readonly operandStart: Int32Array;
+  readonly operands: Int32Array;
+  readonly userStart: Int32Array;
+  readonly users: Int32Array;
+  readonly labels = new Map<number, string>();
+  /** 1 where the value is a constant or a parameter with readers: drawn inside its readers, not as a box. */
+  readonly chip: Uint8Array;
+  /** 1 where the value has so many readers that its edges are drawn as stubs. */
+  readonly hub: Uint8Array;
+  private readonly sizes: number[];
+
+  constructor(readonly graph: Graph) {
+    const { ops } = graph;
+    this.count = ops.name.length;
+    this.operands = Int32Array.from(ops.operands);
+    this.operandStart = starts(ops.arity);
+    const readers = new Int32Array(this.count);
+    for (const value of this.operands) readers[value]++;
+    this.userStart = starts(readers);
+    this.users = new Int32Array(this.operands.length);
+    const next = this.userStart.slice();
+    for (let i = 0; i < this.count; i++)
+      for (let j = this.operandStart[i]; j < this.operandStart[i + 1]; j++) this.users[next[this.operands[j]]++] = i;
+    for (const { value, name } of [...graph.inputs, ...graph.parameters]) this.labels.set(value, name);
+    this.chip = new Uint8Array(this.count);
+    this.hub = new Uint8Array(this.count);
+    const results = new Set(graph.results);
+    for (let i = 0; i < this.count; i++) {
+      const name = this.name(i);
+      this.chip[i] = (name === 'constant' || name === 'parameter') && readers[i] > 0 && !results.has(i) ? 1 : 0;
+      this.hub[i] = readers[i] >= HUB_READERS && !this.chip[i] ? 1 : 0;
+    }
+    this.sizes = graph.types.map(bytesOf);
+  }
+
+  name(value: number): string {
+    return this.graph.names[this.graph.ops.name[value]];
+  }
+
+  type(value: number): string {
+    return this.graph.types[this.graph.ops.type[value]];
+  }
+
+  attributes(value: number): string {
+    return this.graph.attributes[this.graph.ops.attributes[value]];
+  }
+
+  bytes(value: number): number {
+    return this.sizes[this.graph.ops.type[value]];
+  }
+
+  operandsOf(value: number): Int32Array {
+    return this.operands.subarray(this.operandStart[value], this.operandStart[value + 1]);
+  }
+
+  usersOf(value: number): Int32Array {
+    return this.users.subarray(this.userStart[value], this.userStart[value + 1]);
+  }
+
+  scope(value: number): string[] {
+    return this.graph.scopes[this.graph.locations[this.graph.ops.location[value]][0]];
+  }
+
+  /** The frame to show: the innermost user frame. */
+  span(value: number): Span | null {
+    return this.frame(this.graph.spans[this.graph.ops.location[value]]);
+  }
+
+  frame(row: number | undefined): (Span & { function: string; kind: string }) | null {
+    const frame = row === undefined ? undefined : this.graph.frames[row];
+    if (!frame) return null;
+    const [path, line, column, end_line, end_column, fn, kind] = frame;
+    return { path: this.graph.paths[path], line, column, end_line, end_column, function: this.graph.functions[fn], kind };
+  }
+
+  /** How a person calls a value: its given name, else its number. */
+  title(value: number): string {
+    return this.labels.get(value) ?? `%${value}`;
+  }
+}
+
+function starts(lengths: ArrayLike<number>): Int32Array {
+  const at = new Int32Array(lengths.length + 1);
+  for (let i = 0; i < lengths.length; i++) at[i + 1] = at[i] + lengths[i];
+  return at;
+}
+
+const WIDTHS: Record<string, number> = { f64: 8, i64: 8, u64: 8, f32: 4, i32: 4, u32: 4, f16: 2, bf16: 2, i16: 2, u16: 2 };
+
+/** Bytes of a type such as `f32[2,3]`. */
+export function bytesOf(type: string): number {
+  const at = type.indexOf('[');
+  if (at < 0) return 0;
+  const shape = type.slice(at + 1, -1);
+  const size = shape === '' ? 1 : shape.split(',').reduce((product, extent) => product * Number(extent), 1);
+  return size * (WIDTHS[type.slice(0, at)] ?? 1);
+}

@@ -1,0 +1,70 @@
+/** A plan's regions by id, by op and by scope: what the panes and the drawing look up. */
+
+import type { Changes, Counts, Plan, Region, Verdict } from './document';
+import type { Tree } from './scopes';
+
+export type Tally = Record<Verdict, number>;
+
+export class PlanIndex {
+  readonly byId = new Map<string, Region>();
+  readonly byKey = new Map<string, Region>();
+  /** Regions that an op is a member of, the one that fills its sleeve first. */
+  private readonly members = new Map<number, Region[]>();
+  private readonly tallies: Tally[];
+  /** Rows of observations by value; returned results are left out. */
+  readonly observed = new Map<number, number[]>();
+
+  constructor(
+    readonly plan: Plan,
+    tree: Tree,
+  ) {
+    this.tallies = tree.scopes.map(() => ({ taken: 0, declined: 0, blocked: 0, near_miss: 0 }));
+    for (const region of [...plan.regions].sort((a, b) => FILLS[a.verdict] - FILLS[b.verdict])) {
+      this.byId.set(region.id, region);
+      this.byKey.set(region.key, region);
+      for (const value of region.nodes) {
+        const at = this.members.get(value);
+        if (at) at.push(region);
+        else this.members.set(value, [region]);
+      }
+      for (let scope = tree.scopeOf[region.root]; scope >= 0; scope = tree.scopes[scope].parent) this.tallies[scope][region.verdict]++;
+    }
+    plan.observations.forEach((observation, row) => {
+      if (observation.kind === 'output') return;
+      const rows = this.observed.get(observation.value) ?? [];
+      rows.push(row);
+      this.observed.set(observation.value, rows);
+    });
+  }
+
+  of(value: number): Region[] {
+    return this.members.get(value) ?? [];
+  }
+
+  /** Verdicts of the regions rooted anywhere inside a scope. */
+  tally(scope: number): Tally {
+    return this.tallies[scope];
+  }
+}
+
+/** A taken region owns its members' fill, then a blocked, then a declined one; a near miss never fills. */
+const FILLS: Record<Verdict, number> = { taken: 0, blocked: 1, declined: 2, near_miss: 3 };
+
+/** Applies what a what-if changed to the plan it was asked of. */
+export function applied(base: Plan, changes: Changes): Plan {
+  const changed = new Map(changes.changed.map((region) => [region.id, region]));
+  const removed = new Set(changes.removed);
+  let regions = base.regions.filter((region) => !removed.has(region.id)).map((region) => changed.get(region.id) ?? region);
+  const known = new Set(regions.map((region) => region.id));
+  regions = [...regions, ...changes.changed.filter((region) => !known.has(region.id))];
+  if (changes.order) {
+    const at = new Map(changes.order.map((id, i) => [id, i]));
+    regions.sort((a, b) => at.get(a.id)! - at.get(b.id)!);
+  }
+  const { consumer, fidelity, machine, cost, dialect, digest, counts, totals, observations, findings, liveness } = changes;
+  return { consumer, fidelity, machine, cost, dialect, digest, counts, totals, observations, findings, liveness, regions };
+}
+
+export function summary(counts: Counts): string {
+  return `${counts.ops} ops, ${counts.taken} taken, ${counts.declined} declined, ${counts.blocked} blocked, ${counts.near_miss} near misses`;
+}

@@ -1,0 +1,84 @@
+/** Where the page's data come from: the server, or the file itself when the page was exported. */
+
+import type { Changes, Failure, Graph, Options, Plan, PlanState, Skeleton } from './document';
+
+export interface Diff {
+  before: string;
+  after: string;
+  ops: number[];
+  gone: number[];
+  retyped: number[];
+  before_names: string[];
+  regions: { before: Plan['regions'][number] | null; after: Plan['regions'][number] | null }[];
+}
+
+export interface Source {
+  /** Whether plans can be asked for again: false in an exported page. */
+  readonly live: boolean;
+  plans(): Promise<PlanState[]>;
+  skeleton(id: string): Promise<Skeleton>;
+  graph(id: string, digest: string): Promise<Graph>;
+  plan(id: string): Promise<Plan>;
+  text(id: string, path: number): Promise<string>;
+  whatif(id: string, base: number, options: Options): Promise<Changes>;
+  emitted(id: string, base: number, options: Options): Promise<string>;
+  diff(a: string, b: string): Promise<Diff>;
+  /** Calls back on every change; gives a function that stops it. */
+  listen(changed: (event: PlanEvent) => void): () => void;
+}
+
+export type PlanEvent =
+  | { kind: 'plan'; id: string; revision: number; failed: boolean }
+  | { kind: 'traced' }
+  | { kind: 'broken'; message: string }
+  | { kind: 'lost' }
+  | { kind: 'open' };
+
+/** A refusal that the server explained. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    readonly problem: Pick<Failure, 'code' | 'message'>,
+  ) {
+    super(problem.message);
+  }
+}
+
+export class ServerSource implements Source {
+  readonly live = true;
+  constructor(private readonly token: string) {}
+
+  plans = (): Promise<PlanState[]> => this.ask('plans');
+  skeleton = (id: string): Promise<Skeleton> => this.ask(`plans/${id}/skeleton`);
+  graph = (id: string, digest: string): Promise<Graph> => this.ask(`plans/${id}/graph?digest=${digest}`);
+  plan = (id: string): Promise<Plan> => this.ask(`plans/${id}/regions`);
+  text = async (id: string, path: number): Promise<string> =>
+    (await this.ask<{ text: string }>(`plans/${id}/sources/${path}`)).text;
+  whatif = (id: string, base: number, options: Options): Promise<Changes> =>
+    this.ask(`plans/${id}/whatif`, { base, options });
+  emitted = async (id: string, base: number, options: Options): Promise<string> =>
+    (await this.ask<{ text: string }>(`plans/${id}/emitted`, { base, options })).text;
+  diff = (a: string, b: string): Promise<Diff> =>
+    this.ask(`diff?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`);
+
+  listen(changed: (event: PlanEvent) => void): () => void {
+    const events = new EventSource(`api/v1/events?token=${encodeURIComponent(this.token)}`);
+    events.addEventListener('plan', (e) => changed({ kind: 'plan', ...JSON.parse(e.data) }));
+    events.addEventListener('traced', () => changed({ kind: 'traced' }));
+    events.addEventListener('broken', (e) => changed({ kind: 'broken', ...JSON.parse(e.data) }));
+    events.onopen = () => changed({ kind: 'open' });
+    events.onerror = () => changed({ kind: 'lost' });
+    return () => events.close();
+  }
+
+  private async ask<T>(path: string, body?: unknown): Promise<T> {
+    const answer = await fetch(`api/v1/${path}`, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { authorization: `Bearer ${this.token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    const data = await answer.json();
+    if (!answer.ok) throw new Refusal(answer.status, { code: data.code ?? String(answer.status), message: data.message ?? answer.statusText });
+    return data as T;
+  }
+}

@@ -1,0 +1,107 @@
+/** Which regions are drawn, how, and around which boxes. */
+
+import type { Region } from '../data/document';
+import type { Model } from '../data/model';
+import type { PlanIndex } from '../data/planning';
+import type { Tree } from '../data/scopes';
+import type { Route } from '../layout/job';
+import type { Box, Scene } from '../layout/scene';
+import { sleeve, type Sleeve } from './sleeve';
+
+export interface DrawnRegion {
+  region: Region;
+  /** Whether it fills its sleeve: at most one does at any op. */
+  filled: boolean;
+  sleeve: Sleeve;
+}
+
+const PAD = 9;
+const NESTED_PAD = 6;
+
+/** Draws regions of one scene and one plan, each once. */
+export class RegionDrawer {
+  private readonly known = new Map<string, DrawnRegion | null>();
+  private segmentsOf: Map<number, number[]> | null = null;
+
+  constructor(
+    private readonly model: Model,
+    private readonly tree: Tree,
+    private readonly index: PlanIndex,
+    private readonly scene: Scene,
+  ) {}
+
+  /** Whether a region is its computing ops' own: chosen by the plan over all others that want them. */
+  chosen(region: Region): boolean {
+    if (region.verdict === 'near_miss') return false;
+    const claimed = region.computing.length ? region.computing : region.nodes;
+    return claimed.every((value) => {
+      const first = this.index.of(value).find((other) => other.verdict !== 'near_miss');
+      return !first || first.id === region.id || this.inside(first, region);
+    });
+  }
+
+  draw(region: Region): DrawnRegion | null {
+    const known = this.known.get(region.id);
+    if (known !== undefined) return known;
+    const filled = this.chosen(region);
+    const members = this.members(region, filled);
+    const outer = sleeve(this.scene, members, this.routes(members), this.pad(region));
+    const drawn = outer && { region, filled, sleeve: outer };
+    this.known.set(region.id, drawn);
+    return drawn;
+  }
+
+  members(region: Region, filled: boolean): Box[] {
+    const boxes: Box[] = [];
+    for (const value of region.nodes) {
+      if (this.tree.owner[value] !== value) continue;
+      if (filled && value !== region.root && !this.ownsFill(region, value)) continue;
+      const at = this.scene.boxOfOp[value];
+      if (at >= 0) boxes.push(this.scene.boxes[at]);
+    }
+    return boxes;
+  }
+
+  /** Movement and constants are shared freely; the first of two chosen regions draws them. */
+  private ownsFill(region: Region, value: number): boolean {
+    const first = this.index.of(value).find((other) => other.verdict !== 'near_miss' && this.chosen(other));
+    return !first || first.id === region.id || this.inside(first, region) || this.inside(region, first);
+  }
+
+  private inside(inner: Region, outer: Region): boolean {
+    return inner.parent === outer.id;
+  }
+
+  private pad(region: Region): number {
+    return this.index.plan.regions.length < 4096 && this.index.plan.regions.some((other) => other.parent === region.id) ? PAD + NESTED_PAD : PAD;
+  }
+
+  /** The drawn edges between members, across frames too where a value leaves one scope for another. */
+  private routes(members: Box[]): Route[] {
+    const own = new Set(members.map((box) => box.id));
+    const routes: Route[] = [];
+    const segments = this.byValue();
+    for (const value of own) {
+      const crosses = [...this.model.usersOf(value)].some((user) => own.has(user) && this.tree.scopeOf[user] !== this.tree.scopeOf[value]);
+      for (const row of segments.get(value) ?? []) {
+        const { from, to, route } = this.scene.segments[row];
+        const inner = (end: number | null): boolean => (end !== null && end >= 0 ? own.has(end) : crosses);
+        if (inner(from) && inner(to)) routes.push(route);
+      }
+    }
+    return routes;
+  }
+
+  private byValue(): Map<number, number[]> {
+    if (this.segmentsOf) return this.segmentsOf;
+    this.segmentsOf = new Map();
+    this.scene.segments.forEach(({ values }, row) => {
+      for (const value of values) {
+        const rows = this.segmentsOf!.get(value);
+        if (rows) rows.push(row);
+        else this.segmentsOf!.set(value, [row]);
+      }
+    });
+    return this.segmentsOf;
+  }
+}

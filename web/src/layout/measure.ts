@@ -1,0 +1,65 @@
+/** Box sizes from text alone, by estimated glyph widths: the same on every machine, whatever fonts it has. */
+
+import type { Model } from '../data/model';
+import type { Scope } from '../data/scopes';
+
+export const OP_HEIGHT = 40;
+export const CHIP_HEIGHT = 16;
+export const SCOPE_HEIGHT = 62;
+export const FOLD_HEIGHT = 78;
+export const FRAME_HEADER = 26;
+export const FRAME_PADDING = 14;
+const MOST_CHIPS = 3;
+
+/** What an op reads that is drawn inside its box. */
+export interface Chip {
+  value: number;
+  text: string;
+  kind: 'constant' | 'parameter' | 'hub';
+}
+
+export function chipsOf(model: Model, value: number): Chip[] {
+  const chips: Chip[] = [];
+  const seen = new Set<number>();
+  for (const operand of model.operandsOf(value)) {
+    if (seen.has(operand)) continue;
+    seen.add(operand);
+    if (model.chip[operand]) {
+      const constant = model.name(operand) === 'constant';
+      const text = constant ? constantText(model.attributes(operand)) : model.title(operand);
+      chips.push({ value: operand, text: clip(text, 18), kind: constant ? 'constant' : 'parameter' });
+    } else if (model.hub[operand]) chips.push({ value: operand, text: clip(model.title(operand), 18), kind: 'hub' });
+  }
+  return chips.slice(0, MOST_CHIPS);
+}
+
+function constantText(attributes: string): string {
+  return attributes.match(/value=(.*)/)?.[1] ?? attributes;
+}
+
+export function opSize(model: Model, value: number): [number, number] {
+  const chips = chipsOf(model, value);
+  const chipWidth = chips.reduce((sum, chip) => sum + chip.text.length * 5.6 + 16, 8);
+  const title = model.name(value).length * 7.2 + 20;
+  const subtitle = subtitleOf(model, value).length * 5.9 + 20;
+  const width = Math.min(260, Math.max(120, title, subtitle, chipWidth));
+  return [Math.ceil(width / 4) * 4, OP_HEIGHT + (chips.length ? CHIP_HEIGHT + 2 : 0)];
+}
+
+export function subtitleOf(model: Model, value: number): string {
+  return `${model.title(value)}: ${model.type(value)}`;
+}
+
+export function scopeSize(scope: Scope): [number, number] {
+  const title = scopeTitle(scope);
+  if (scope.kind === 'fold') return [Math.max(220, Math.min(340, 40 + scope.children.length * 9)), FOLD_HEIGHT];
+  return [Math.max(168, Math.min(300, title.length * 7.4 + 48)), SCOPE_HEIGHT];
+}
+
+export function scopeTitle(scope: Scope): string {
+  return scope.kind === 'fold' ? `${scope.name} × ${scope.children.length}` : scope.name;
+}
+
+export function clip(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length - 1)}…` : text;
+}

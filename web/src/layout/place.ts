@@ -1,0 +1,121 @@
+/** Lays out one open scope with dagre; the only file that knows which layout engine there is. */
+
+import { Graph, layout } from '@dagrejs/dagre';
+
+import type { Job, Placed, Route } from './job';
+import { FRAME_HEADER, FRAME_PADDING } from './measure';
+
+const NODE_GAP = 36;
+const RANK_GAP = 52;
+
+/** Lays out all jobs, children first, so that an open scope's size is known to its parent. */
+export function placeAll(jobs: Job[], known: Map<string, Placed> = new Map()): Placed[] {
+  const placed: Placed[] = [];
+  for (const job of jobs) {
+    job.open.forEach((inner, item) => {
+      if (inner < 0) return;
+      job.width[item] = placed[inner].width;
+      job.height[item] = placed[inner].height;
+    });
+    const signature = JSON.stringify([job.width, job.height, job.edges, job.incoming, job.outgoing]);
+    let result = known.get(signature);
+    if (!result) known.set(signature, (result = place(job)));
+    placed.push({ ...result, scope: job.scope });
+  }
+  return placed;
+}
+
+function place(job: Job): Placed {
+  const graph = new Graph({ multigraph: true });
+  graph.setGraph({ rankdir: 'TB', nodesep: NODE_GAP, edgesep: 16, ranksep: RANK_GAP, ranker: 'network-simplex' });
+  job.width.forEach((width, item) => graph.setNode(String(item), { width, height: job.height[item] }));
+  const label = { weight: 1, minlen: 1 };
+  job.edges.forEach(([from, to], i) => graph.setEdge(String(from), String(to), { ...label }, String(i)));
+  // heavy edges from one top node hold all incoming values on the first rank; likewise at the bottom
+  if (job.incoming.length) {
+    graph.setNode('top', { width: 1, height: 1 });
+    for (const item of job.incoming) graph.setEdge('top', String(item), { weight: 64, minlen: 1 }, 'top');
+    for (const source of sourcesBeside(job)) graph.setEdge('top', String(source), { weight: 0, minlen: 2 }, 'top');
+  }
+  if (job.outgoing.length) {
+    graph.setNode('bottom', { width: 1, height: 1 });
+    for (const item of job.outgoing) graph.setEdge(String(item), 'bottom', { weight: 64, minlen: 1 }, 'bottom');
+    for (const sink of sinksBeside(job)) graph.setEdge(String(sink), 'bottom', { weight: 0, minlen: 2 }, 'bottom');
+  }
+  layout(graph);
+  return read(graph, job);
+}
+
+/** Items that nothing feeds: held below the incoming values, else they would share their rank. */
+function sourcesBeside(job: Job): number[] {
+  const fed = new Set(job.edges.map(([, to]) => to));
+  return job.width.flatMap((_, item) => (fed.has(item) || job.incoming.includes(item) ? [] : [item]));
+}
+
+function sinksBeside(job: Job): number[] {
+  const read = new Set(job.edges.map(([from]) => from));
+  return job.width.flatMap((_, item) => (read.has(item) || job.outgoing.includes(item) ? [] : [item]));
+}
+
+function read(graph: Graph, job: Job): Placed {
+  const count = job.width.length;
+  const x = new Array<number>(count);
+  const y = new Array<number>(count);
+  const bands = new Map<number, [number, number]>();
+  let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
+  for (let item = 0; item < count; item++) {
+    const node = graph.node(String(item));
+    const half = job.height[item] / 2;
+    x[item] = node.x;
+    y[item] = node.y;
+    left = Math.min(left, node.x - job.width[item] / 2);
+    right = Math.max(right, node.x + job.width[item] / 2);
+    top = Math.min(top, node.y - half);
+    bottom = Math.max(bottom, node.y + half);
+    const band = bands.get(Math.round(node.y));
+    bands.set(Math.round(node.y), band ? [Math.min(band[0], node.y - half), Math.max(band[1], node.y + half)] : [node.y - half, node.y + half]);
+  }
+  const routes = job.edges.map(([from, to], i): Route => {
+    const points = graph.edge(String(from), String(to), String(i)).points as { x: number; y: number }[];
+    const band = (item: number): [number, number] => bands.get(Math.round(y[item]))!;
+    const runs: Route = [[x[from], y[from] + job.height[from] / 2, band(from)[1]]];
+    const down = y[to] > y[from];
+    for (const point of points.slice(1, -1)) {
+      const [above, below] = bands.get(Math.round(point.y)) ?? [point.y, point.y];
+      runs.push(down ? [point.x, above, below] : [point.x, below, above]);
+      left = Math.min(left, point.x);
+      right = Math.max(right, point.x);
+    }
+    runs.push([x[to], band(to)[0], y[to] - job.height[to] / 2]);
+    return join(runs);
+  });
+  const padX = FRAME_PADDING - left;
+  const padY = FRAME_HEADER + FRAME_PADDING - top;
+  for (let item = 0; item < count; item++) {
+    x[item] += padX;
+    y[item] += padY;
+  }
+  for (const route of routes)
+    for (const run of route) {
+      run[0] += padX;
+      run[1] += padY;
+      run[2] += padY;
+    }
+  return {
+    scope: job.scope,
+    width: right - left + 2 * FRAME_PADDING,
+    height: bottom - top + FRAME_HEADER + 2 * FRAME_PADDING,
+    x, y, routes,
+  };
+}
+
+/** Joins runs that stand in one line, and leaves out a bend on the straight way between its neighbours. */
+function join(runs: Route): Route {
+  const kept: Route = [];
+  for (const run of runs) {
+    const last = kept[kept.length - 1];
+    if (last && Math.abs(last[0] - run[0]) < 0.5) last[2] = run[2];
+    else kept.push([...run]);
+  }
+  return kept;
+}

@@ -1,0 +1,10 @@
+import type { Verdict } from '../data/document';
+
+export const WORD: Record<Verdict, string> = { taken: 'Taken', declined: 'Declined', blocked: 'Blocked', near_miss: 'Near miss' };
+
+/** The decline's own word where it has one: `Declined by cost` says more than `Declined`. */
+export function verdictWord(region: { verdict: Verdict; word: string | null }): string {
+  if (region.verdict === 'declined' && region.word) return `Declined: ${region.word.replaceAll('-', ' ')}`;
+  if (region.verdict === 'blocked') return 'Blocked by observation';
+  return WORD[region.verdict];
+}

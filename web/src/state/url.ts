@@ -1,0 +1,72 @@
+/** The page's whole state in the URL's fragment, so that a link or a reload shows the same view. */
+
+export interface View {
+  plan?: string;
+  /** `r:KEY`, `o:VALUE` or `s:KEY`. */
+  selection?: string;
+  /** Keys of scopes that are open where they would be closed, and (with a minus) the other way round. */
+  open?: string[];
+  shown?: Record<string, number>;
+  consumer?: string;
+  fidelity?: string;
+  observe?: number[];
+  ignore?: number[];
+  off?: string[];
+  query?: string;
+  filter?: string[];
+  compare?: string;
+  /** Horizontal and vertical shift, and zoom. */
+  camera?: [number, number, number];
+}
+
+const list = (values: (string | number)[] | undefined): string | undefined => (values?.length ? values.map((v) => encodeURIComponent(v)).join(',') : undefined);
+
+export function write(view: View): string {
+  const parts: [string, string | undefined][] = [
+    ['plan', view.plan],
+    ['sel', view.selection && encodeURIComponent(view.selection)],
+    ['open', list(view.open)],
+    ['shown', list(Object.entries(view.shown ?? {}).map(([key, i]) => `${key}=${i}`))],
+    ['consumer', view.consumer],
+    ['fidelity', view.fidelity],
+    ['observe', list(view.observe)],
+    ['ignore', list(view.ignore)],
+    ['off', list(view.off)],
+    ['q', view.query && encodeURIComponent(view.query)],
+    ['show', list(view.filter)],
+    ['compare', view.compare && encodeURIComponent(view.compare)],
+    ['at', view.camera?.map((v, i) => (i === 2 ? v.toFixed(3) : v.toFixed(0))).join(',')],
+  ];
+  return parts.flatMap(([name, value]) => (value ? [`${name}=${value}`] : [])).join('&');
+}
+
+export function read(fragment: string): View {
+  const parts = new Map<string, string>();
+  for (const part of fragment.replace(/^#/, '').split('&')) {
+    const at = part.indexOf('=');
+    if (at > 0) parts.set(part.slice(0, at), part.slice(at + 1));
+  }
+  const text = (name: string): string | undefined => {
+    const value = parts.get(name);
+    return value === undefined ? undefined : decoded(value);
+  };
+  const texts = (name: string): string[] | undefined => parts.get(name)?.split(',').map(decoded);
+  const numbers = (name: string): number[] | undefined => texts(name)?.map(Number).filter((n) => Number.isInteger(n) && n >= 0);
+  const camera = parts.get('at')?.split(',').map(Number);
+  const shown = texts('shown')?.map((one) => [one.slice(0, one.lastIndexOf('=')), Number(one.slice(one.lastIndexOf('=') + 1))] as const);
+  return {
+    plan: text('plan'), selection: text('sel'), open: texts('open'),
+    shown: shown && Object.fromEntries(shown.filter(([, i]) => Number.isInteger(i))),
+    consumer: text('consumer'), fidelity: text('fidelity'), observe: numbers('observe'), ignore: numbers('ignore'),
+    off: texts('off'), query: text('q'), filter: texts('show'), compare: text('compare'),
+    camera: camera?.length === 3 && camera.every(Number.isFinite) ? (camera as [number, number, number]) : undefined,
+  };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

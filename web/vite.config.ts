@@ -1,0 +1,26 @@
+import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { defineConfig } from 'vite';
+
+// Fixed file names and one chunk: the built page is committed, so two builds must give the same bytes, and the
+// exporter inlines app.js, app.css and the worker into one file.
+export default defineConfig({
+  plugins: [svelte()],
+  base: './',
+  build: {
+    outDir: 'static',
+    emptyOutDir: true,
+    target: 'es2022',
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
+    cssCodeSplit: false,
+    reportCompressedSize: true,
+    rolldownOptions: {
+      output: { entryFileNames: 'app.js', chunkFileNames: '[name].js', assetFileNames: '[name][extname]', codeSplitting: false },
+    },
+  },
+  worker: {
+    format: 'iife',
+    rolldownOptions: { output: { entryFileNames: 'layout.worker.js' } },
+  },
+  test: { include: ['test/**/*.test.ts'] },
+} as Parameters<typeof defineConfig>[0]);
