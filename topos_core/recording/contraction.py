@@ -71,11 +71,12 @@ def dot(a: Any, b: Any, out: Any = None) -> Value:
     recorder = recorder_of(a, b)
     if out is not None:
         raise recorder.error("np.dot(out=...) writes into an array; use the returned value")
-    if np.ndim(a) == 0 or np.ndim(b) == 0:
+    a, b = (constant.lift(recorder, x) for x in (a, b))  # np.dot(x, 2) is no weak product: NumPy makes 2 an array
+    if not a.ndim or not b.ndim:
         return elementwise.apply(np.multiply, (a, b))
-    if np.ndim(a) <= 2 and np.ndim(b) <= 2:
+    if a.ndim <= 2 and b.ndim <= 2:
         return matmul(a, b)
-    return tensordot(a, b, ((-1,), (-2,) if np.ndim(b) > 1 else (-1,)))
+    return tensordot(a, b, ((-1,), (-2,) if b.ndim > 1 else (-1,)))
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Value:
@@ -107,7 +108,9 @@ def _listed(axes: Any) -> Any:
 
 def inner(a: Any, b: Any) -> Value:
     """Records np.inner: a sum of products over both last axes."""
-    if np.ndim(a) == 0 or np.ndim(b) == 0:
+    recorder = recorder_of(a, b)
+    a, b = (constant.lift(recorder, x) for x in (a, b))
+    if not a.ndim or not b.ndim:
         return elementwise.apply(np.multiply, (a, b))
     return tensordot(a, b, ((-1,), (-1,)))
 

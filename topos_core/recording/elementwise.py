@@ -134,8 +134,10 @@ def clip(x: Any, low: Any = None, high: Any = None, out: Any = None, *, min: Any
 
 def power(base: Any, exponent: Any) -> Value:
     """Records `**` as NumPy evaluates it: ndarray.__pow__ has short cuts for some Python scalars; np.power has none."""
-    if isinstance(base, Value) and (is_weak(exponent)):
+    if isinstance(base, Value) and is_weak(exponent):
         floating = base.type.dtype in FLOATS
+        if exponent == 2 and isinstance(exponent, int) and base.type.dtype == "bool":
+            base = cast(base, "i8")  # what np.square makes of bools
         if exponent == 2 and base.type.dtype != "bool":
             return (
                 apply(np.multiply, (base, base))

@@ -120,7 +120,7 @@ def triangle(x: Value, k: int, *, upper: bool) -> Value:
         x = movement.spread(x, (x.size, x.size))
     rows, columns = x.type.shape[-2:]
     mask = ~np.tri(rows, columns, k - 1, dtype=bool) if upper else np.tri(rows, columns, k, dtype=bool)
-    return elementwise.select(mask, x, 0)
+    return elementwise.select(mask, x, x.dtype.type(0))
 
 
 def diag(x: Value, k: int = 0) -> Value:

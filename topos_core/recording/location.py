@@ -78,6 +78,7 @@ class Locator:
     """Interns places while a program is recorded. `here` is the whole cost of a span."""
 
     def __init__(self) -> None:
+        self.entry: CodeType | None = None  # its frame, and what wraps it, are no scope
         self.scope_row = 0
         self.pinned: int | None = None
         self._codes: dict[int, _Code] = {}
@@ -142,13 +143,11 @@ class Locator:
         key = self._keys[row]
         if isinstance(key, Location):
             return key
-        frames: list[Frame] = []
-        roles: list[Role] = []
-        for at in range(1, len(key), 2):
-            info = self._codes[key[at]]
-            frames.append(_frame(info, key[at + 1], sources))
-            roles.append(info.role)
-        return Location(tuple(frames), _scope(frames, self._scopes[key[0]]))
+        infos = [self._codes[each] for each in key[1::2]]
+        frames = tuple(_frame(info, at, sources) for info, at in zip(infos, key[2::2], strict=True))
+        entries = [at for at, info in enumerate(infos) if info.code is self.entry]
+        below = frames[: entries[-1] if entries else len(frames)]
+        return Location(frames, _scope(frames, len(frames) - len(below), self._scopes[key[0]]))
 
     def resolve(self, sources: SourceSnapshot) -> tuple[tuple[Location, ...], list[int]]:
         """Resolves every row; gives the distinct locations and, for each row, its index among them."""
@@ -194,16 +193,19 @@ def _span(
     )
 
 
-def _scope(frames: Sequence[Frame], opened: Sequence[tuple[str, int]]) -> tuple[str, ...]:
-    """Merges function names below the entry with explicitly opened names, each at the depth where it was opened."""
+def _scope(frames: Sequence[Frame], outer: int, opened: Sequence[tuple[str, int]]) -> tuple[str, ...]:
+    """Merges function names below the entry with explicitly opened names, each at the depth where it was opened.
+
+    `outer` counts the outermost frames that are no scope: the entry's and what wraps it.
+    """
     names: list[str] = []
     rest = list(opened)
     depth = 0
-    for frame in reversed(frames):
+    for at, frame in enumerate(reversed(frames)):
         if frame.kind != "user":
             continue
         depth += 1
-        if depth > 1:
+        if at >= outer and depth > 1:
             named = _function_name(frame.function)
             if named:
                 names.append(named)

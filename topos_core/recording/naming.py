@@ -17,7 +17,8 @@ _MOST: Final = 20_000
 def name_for(array: np.ndarray, frame: FrameType | None) -> str | None:
     """Gives `w`, `encoder.w` or `layers.0.w`, from the outermost frame that holds the array; None where none does.
 
-    Outer frames are asked first: the entry says `layers.0.weight` where the helper that it calls says `weight`.
+    Outer frames are asked first: the entry says `layers.0.weight` where the helper that it calls says `weight`. In one
+    frame a local variable comes last: it may be the `each` of a loop over what has a name of its own.
     """
     frames: list[FrameType] = []
     while frame is not None:
@@ -31,7 +32,8 @@ def name_for(array: np.ndarray, frame: FrameType | None) -> str | None:
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     for each in reversed(frames):
-        found = _search(each.f_locals, array, owner) or _search(_mentioned(each), array, owner)
+        names = {**each.f_locals, **_mentioned(each)}
+        found = _search(names, frozenset(each.f_code.co_varnames), array, owner)
         if found is not None:
             return found
     return None
@@ -42,27 +44,30 @@ def _mentioned(frame: FrameType) -> dict[str, Any]:
     return {name: frame.f_globals[name] for name in frame.f_code.co_names if name in frame.f_globals}
 
 
-def _search(names: Mapping[str, Any], array: np.ndarray, owner: np.ndarray) -> str | None:
+def _search(names: Mapping[str, Any], local: frozenset[str], array: np.ndarray, owner: np.ndarray) -> str | None:
     """Walks containers and objects breadth first: the shortest path wins, `self.` is left out."""
     level: list[tuple[str, Any]] = [(_without_self(name), held) for name, held in names.items()]
     seen: set[int] = set()
+    variable: str | None = None
     for _ in range(_DEEPEST):
         below: list[tuple[str, Any]] = []
         for path, held in level:
-            if held is array or held is owner:
-                return path or None
-            if isinstance(held, np.ndarray) and held.base is owner and _same_memory(held, array):
-                return path or None
+            if held is array or held is owner or _same_memory(held, array):
+                if path not in local:
+                    return path
+                variable = variable or path
             if id(held) in seen or len(seen) > _MOST:
                 continue
             seen.add(id(held))
             below.extend(_children(path, held))
         level = below
-    return None
+    return variable
 
 
-def _same_memory(a: np.ndarray, b: np.ndarray) -> bool:
-    return a.size == b.size and a.__array_interface__["data"][0] == b.__array_interface__["data"][0]
+def _same_memory(held: Any, array: np.ndarray) -> bool:
+    if not isinstance(held, np.ndarray) or held.size != array.size or held.base is None:
+        return False
+    return bool(held.__array_interface__["data"][0] == array.__array_interface__["data"][0])
 
 
 def _without_self(name: str) -> str:

@@ -24,6 +24,7 @@ from topos_core.recording import (
     reductions,
     views,
 )
+from topos_core.recording.axes import some_axes
 from topos_core.recording.recorder import Recorder, recorder_of
 from topos_core.recording.value import Value
 from topos_core.tape.type import FLOATS, numpy_dtype
@@ -245,9 +246,8 @@ def _round(x: Value, decimals: int = 0, out: Any = None) -> Value:
 
 
 def _vector_norm(x: Value, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Value:
-    flat = movement.reshape(x, (-1,)) if axis is None else x
-    found = reductions.norm(flat, ord, 0 if axis is None else axis, keepdims)
-    return movement.reshape(found, (1,) * x.ndim) if axis is None and keepdims else found
+    value = x if x.type.dtype in FLOATS else elementwise.cast(x, "f64")
+    return reductions.vector_norm(value, ord, some_axes(x, axis), keepdims)
 
 
 def _matrix_norm(x: Value, /, *, keepdims: bool = False, ord: Any = "fro") -> Value:

@@ -231,7 +231,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Va
     if ord is None or (ord in ("fro", "f") and len(axes) == 2) or (ord == 2 and len(axes) == 1):
         return elementwise.apply(np.sqrt, (sum(value * value, axes, keepdims=keepdims),))
     if len(axes) == 1:
-        return _vector_norm(value, ord, axes, keepdims)
+        return vector_norm(value, ord, axes, keepdims)
     if len(axes) == 2 and ord in (1, -1, np.inf, -np.inf):
         summed, picked = (axes[0], axes[1]) if abs(ord) == 1 else (axes[1], axes[0])
         lengths = sum(abs(value), summed, keepdims=True)
@@ -242,12 +242,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Va
     )
 
 
-def plain_sum(x: Value, axes: tuple[int, ...]) -> Value:
-    """Records the op itself, in x's own dtype."""
-    return x.recorder.record("sum", (x,), {"axes": tuple(sorted(axes)), "accumulate": _running(x)})
-
-
-def _vector_norm(value: Value, ord: Any, axes: tuple[int, ...], keepdims: Any) -> Value:
+def vector_norm(value: Value, ord: Any, axes: tuple[int, ...], keepdims: Any) -> Value:
+    """Records a norm of all elements along axes."""
+    if ord == 2:
+        return elementwise.apply(np.sqrt, (sum(value * value, axes, keepdims=keepdims),))
     size = abs(value)
     if ord == np.inf:
         return max(size, axes, keepdims=keepdims)
@@ -258,6 +256,11 @@ def _vector_norm(value: Value, ord: Any, axes: tuple[int, ...], keepdims: Any) -
     if ord == 1:
         return sum(size, axes, keepdims=keepdims)
     return elementwise.power(sum(elementwise.power(size, ord), axes, keepdims=keepdims), 1.0 / ord)
+
+
+def plain_sum(x: Value, axes: tuple[int, ...]) -> Value:
+    """Records the op itself, in x's own dtype."""
+    return x.recorder.record("sum", (x,), {"axes": tuple(sorted(axes)), "accumulate": _running(x)})
 
 
 def _checked(name: str, x: Any, out: Any, where: Any) -> Value:

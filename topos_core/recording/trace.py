@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -17,7 +16,7 @@ from topos_core.recording.signature import arguments_of, code_of, returned_at
 from topos_core.recording.structure import flatten
 from topos_core.recording.value import Value
 from topos_core.tape.op import Op
-from topos_core.tape.span import Span
+from topos_core.tape.span import Location, Span
 from topos_core.tape.tape import Observation, Structure, Tape
 
 
@@ -56,25 +55,27 @@ def record(
         ToposError: As in `trace`; ConfigurationError TP504 too: an extent without a value.
     """
     named = dict(named or {})
-    if not positional and not named:
-        entry = entry_of(function)
-        if entry is not None:
-            positional, named = entry.positional, dict(entry.specs)
-    if isinstance(function, type):
-        function = function()
-    bound = bind(function, positional, named)
+    entry = entry_of(function)
+    if entry is not None and not positional and not named:
+        positional, named = entry.positional, dict(entry.specs)
     recorder = Recorder(sources)
-    code = code_of(function)
+    if isinstance(function, type):
+        function = _guarded(recorder, function, (), {})
+    bound = bind(function, positional, named)
+    code = recorder.locator.entry = code_of(function)
     with collector_paused(), recording(recorder):
         place_inputs(recorder, bound, arguments_of(code, recorder.sources), dims)
-        result = _run(recorder, function, bound)
+        result = _guarded(recorder, function, bound.args, bound.kwargs)
         structure, leaves = flatten(recorder, result)
         return _tape(recorder, structure, leaves, code)
 
 
-def _run(recorder: Recorder, function: Callable[..., Any], bound: inspect.BoundArguments) -> Any:
+def _guarded(
+    recorder: Recorder, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: Mapping[str, Any]
+) -> Any:
+    """Calls user code; whatever it raises becomes an error with a place."""
     try:
-        return call_user(function, bound.args, bound.kwargs)
+        return call_user(function, arguments, keywords)
     except ToposError:
         raise
     except Exception as error:
@@ -142,10 +143,22 @@ def _tape(recorder: Recorder, structure: Structure, leaves: list[Value], code: A
         results=tuple(leaf.index for leaf in leaves),
         structure=structure,
         names=dict(recorder.names),
-        observations=tuple(each._replace(location=rows[each.location]) for each in (*outputs, *recorder.observations)),
+        observations=(
+            *(each._replace(location=rows[each.location]) for each in outputs),
+            *_distinct([each._replace(location=rows[each.location]) for each in recorder.observations], locations),
+        ),
         locations=locations,
         sources={path: recorder.sources.text(path) for path in paths},
         defaults=dict(recorder.defaults),
         ranges=dict(recorder.ranges),
         notes=tuple(recorder.notes),
     )
+
+
+def _distinct(observations: list[Observation], locations: Sequence[Location]) -> list[Observation]:
+    """Keeps one observation of a value per reader: a logger with two handlers formats a value twice at one place."""
+    found: dict[tuple[Any, ...], Observation] = {}
+    for each in observations:
+        place = locations[each.location]
+        found.setdefault((each.value, each.kind, each.name, place.span, place.scope), each)
+    return list(found.values())

@@ -197,6 +197,10 @@ class Value:
         return elementwise.apply(np.invert, (self,))
 
     def __round__(self, digits: int = 0) -> Value:
+        if self.type.shape:
+            raise self.recorder.error(
+                f"round() of {self.type}: Python rounds numbers only; write np.round(x, {digits})"
+            )
         return elementwise.round_to(self, digits)
 
     # -- comparison
