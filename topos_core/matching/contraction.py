@@ -53,10 +53,11 @@ class Form(NamedTuple):
 
 
 class OffGrid(NamedTuple):
-    """A fold whose terms are alike but whose offsets lie on no grid: `terms` terms of `base`."""
+    """A fold whose terms are alike but whose offsets lie on no grid: `terms` terms of `base`, each a product or a slice."""
 
     terms: int
     base: int
+    product: bool
 
 
 class Forms:
@@ -149,7 +150,7 @@ class Forms:
         stack = stacked([forms[k].joint for k in order])
         if stack is None:
             alike = all(f.joint._replace(offsets=first.joint.offsets) == first.joint for f in forms)
-            return OffGrid(len(terms), first.bases[0]) if alike else leaf
+            return OffGrid(len(terms), first.bases[0], first.is_product) if alike else leaf
         joint, lead = stack
         return first._replace(joint=joint, reduced=lead + first.reduced, operation=operation)
 
@@ -245,7 +246,7 @@ class Forms:
         op = self.tape.ops[view.base]
         if op.name != "constant" or view.bounds or isinstance(op.attributes["value"], np.ndarray):
             return False
-        return neutral(FOLDS[name], op.type.dtype) == float(op.attributes["value"])
+        return bool(neutral(FOLDS[name], op.type.dtype) == op.attributes["value"])
 
     def _sole_reader(self, value: int) -> int | None:
         readers = self._readers[value]
@@ -282,7 +283,7 @@ class Cut:
         return moved(self._tape, op, self.of) or identity(value, op.type.shape)
 
 
-def neutral(operation: Operation, dtype: str) -> float:
+def neutral(operation: Operation, dtype: str) -> float | int:
     """Gives the number that a reduction may read without changing its result."""
     from topos_core.tape.type import INTEGERS, numpy_dtype
 
@@ -290,7 +291,7 @@ def neutral(operation: Operation, dtype: str) -> float:
         return 0.0
     if dtype in INTEGERS:
         limits = np.iinfo(numpy_dtype(dtype))
-        return float(limits.min if operation == "max" else limits.max)
+        return int(limits.min if operation == "max" else limits.max)
     return -np.inf if operation == "max" else np.inf
 
 
@@ -303,10 +304,10 @@ def _same_kind(a: Form, b: Form) -> bool:
 
 
 def _significance(form: Form) -> tuple[int, ...]:
-    """Sorts the taps of a fold: by where they read the second operand, then the first."""
+    """Sorts the taps of a fold: by where they read the second operand, then the first, then their bounds."""
     offsets = form.joint.offsets
-    first = form.ranks[0]
-    return (*offsets[first : sum(form.ranks)], *offsets[:first])
+    first, indices = form.ranks[0], sum(form.ranks)
+    return (*offsets[first:indices], *offsets[:first], *offsets[indices:])
 
 
 def _elementwise_product(a: View, b: View) -> Form | None:

@@ -96,7 +96,7 @@ def _read(tape: Tape, reading: Reading, which: int) -> Convolution | Difference 
         )  # fmt: skip
     if kernel.guards:
         return Difference("view", "", "", "", 1 - which, 3)
-    spatial = _roles(known, len(kernel.shape), shared)
+    spatial = _roles(known, kernel.shape)
     if spatial is None:
         return Difference("view", "", "", "", which, 3)
     if all(_is_tiling(axis) for axis in known if axis.genuine) and "f" not in spatial:
@@ -138,18 +138,19 @@ def _is_grouped(reading: Reading, which: int, axes: Sequence[Axis], shared: froz
     )
 
 
-def _roles(axes: Sequence[Axis], kernel_rank: int, shared: frozenset[int]) -> list[str] | None:
+def _roles(axes: Sequence[Axis], kernel: Sequence[int]) -> list[str] | None:
     """Names the role of every image axis: a usual order where one fits, else by kind; None where no layout can say it."""
     rank = len(axes)
     options = [(order, rank - 2) for order in usual(rank - 2, "bfS", "bSf")] if rank >= 2 else []
     options += [(order, rank - 1) for order in usual(rank - 1, "fS", "Sf")]
-    options.sort(key=lambda option: option[1] != kernel_rank - 2)  # stable: the kernel's own rank decides first
+    options.sort(key=lambda option: option[1] != len(kernel) - 2)  # stable: the kernel's own rank decides first
     for order, _ in options:
         pairs = list(zip(axes, order, strict=True))
         if not all(_may_play(axis, role) for axis, role in pairs):
             continue
         whole = any(axis.kind == "channel" and role != "f" for axis, role in pairs)
-        if whole and any(axis.kind == "channel" and role == "f" and not axis.reduced for axis, role in pairs):
+        lone_groups = any(axis.kind == "channel" and role == "f" and not axis.reduced for axis, role in pairs)
+        if whole and lone_groups and 1 not in kernel:
             continue  # the reduced axis beside lone groups is their channel, not a spatial axis
         return list(order)
     roles: list[str] = []

@@ -33,7 +33,7 @@ def build(rows: Sequence[Row], wanted: Sequence[str], orders: Sequence[Sequence[
         ends: Roles that are inserted first and last where no axis is left for them.
     """
     missing = [role for role in wanted if not any(piece.role == role for row in rows for piece in row)]
-    units = _unit_roles(rows, missing, orders)
+    units = _unit_roles(rows, missing, orders, ends)
     axes: list[Piece] = []
     for k, row in enumerate(rows):
         if row:
@@ -59,7 +59,9 @@ def usual(spatial: int, *patterns: str) -> list[tuple[str, ...]]:
     return [tuple(role for letter in p for role in (axes if letter == "S" else (letter,))) for p in patterns]
 
 
-def _unit_roles(rows: Sequence[Row], missing: Sequence[str], orders: Sequence[Sequence[str]]) -> dict[int, str]:
+def _unit_roles(
+    rows: Sequence[Row], missing: Sequence[str], orders: Sequence[Sequence[str]], ends: tuple[str, str]
+) -> dict[int, str]:
     for order in orders:
         if fits(rows, order):
             left = list(missing)
@@ -69,7 +71,15 @@ def _unit_roles(rows: Sequence[Row], missing: Sequence[str], orders: Sequence[Se
                     left.remove(role)
                     named[k] = role
             return named
-    return dict(zip((k for k, row in enumerate(rows) if not row), missing, strict=False))
+    left = list(missing)
+    named = {}
+    for k, role in ((0, ends[0]), (len(rows) - 1, ends[1])):
+        if role in left and rows and not rows[k] and k not in named:
+            left.remove(role)
+            named[k] = role
+    free = [k for k, row in enumerate(rows) if not row and k not in named]
+    inner = [role for role in left if role not in ends]
+    return named | dict(zip(free, inner, strict=False))
 
 
 def _same(role: str, wanted: str) -> bool:

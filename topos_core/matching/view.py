@@ -112,15 +112,14 @@ def pruned(view: View) -> View:
         low, high = span(offset, digits, form)
         if bound.modulus == 1 and low >= 0 and high < bound.limit * divisor:
             continue
-        if one_fill and bound.modulus == divisor == 1:
+        if one_fill and divisor == 1:
             column = tuple(digit.coefficients[form] for digit in digits)
             at = place.setdefault(column, len(rows))
             if at < len(rows):
-                _, other, _, joint = rows[at]
-                floor = max(-offset, -other)
-                ceiling = max(floor, min(bound.limit - offset, joint.limit - other))
-                rows[at] = (form, -floor, 1, Bound(ceiling - floor, 1, bound.fill))
-                continue
+                joint = _joint_bound(rows[at][1], rows[at][3], offset, bound)
+                if joint is not None:
+                    rows[at] = (form, joint[0], 1, joint[1])
+                    continue
         rows.append((form, offset, divisor, bound))
     forms = [*range(rank), *(row[0] for row in rows)]
     axes = tuple(
@@ -134,6 +133,18 @@ def pruned(view: View) -> View:
         view.divisors[:rank] + tuple(row[2] for row in rows),
         tuple(row[3] for row in rows),
     )
+
+
+def _joint_bound(a: int, first: Bound, b: int, second: Bound) -> tuple[int, Bound] | None:
+    """Joins two bounds on one form with offsets `a` and `b`; None where a sieve and an interval do not nest."""
+    floor = max(-a, -b)
+    ceiling = max(floor, min(first.limit - a, second.limit - b))
+    if first.modulus == second.modulus == 1:
+        return -floor, Bound(ceiling - floor, 1, first.fill)
+    for offset, bound, other in ((a, first, second), (b, second, first)):
+        if other.modulus == 1 and floor == -offset and ceiling == bound.limit - offset:
+            return offset, bound
+    return None
 
 
 def read(view: View, base: np.ndarray) -> np.ndarray:

@@ -1,0 +1,117 @@
+"""A match's own formula, evaluated with NumPy from its bindings and facts alone.
+
+It says what a match means: tests hold it against the recorded ops, and certificates are made from it. It is written to be
+read, not to be fast.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+import numpy as np
+
+from topos_core.matching.facts import ConvolutionFacts, Layout, Window, WindowReduceFacts
+from topos_core.matching.match import Match
+
+Arrays = Mapping[str, np.ndarray]
+
+
+def evaluate(match: Match, arrays: Arrays, shape: Sequence[int]) -> np.ndarray:
+    """Evaluates a match's root from the arrays of its bindings.
+
+    Raises:
+        KeyError: The pattern's facts have no formula here.
+    """
+    facts = match.facts
+    if isinstance(facts, ConvolutionFacts):
+        return convolve(arrays, facts, shape)
+    if isinstance(facts, WindowReduceFacts):
+        return reduce_windows(arrays, facts, shape)
+    raise KeyError(f"no formula for {match.pattern}")
+
+
+def spread(value: np.ndarray, layout: Layout, roles: Sequence[str]) -> np.ndarray:
+    """Looks at a value by roles: one axis per role, extent 1 where the layout has none."""
+    order = [k for role in roles for k in _axes(layout, role)]
+    extents = [math.prod(layout.shape[k] for k in _axes(layout, role)) for role in roles]
+    return value.reshape(layout.shape).transpose(order).reshape(extents)
+
+
+def laid_out(value: np.ndarray, layout: Layout, roles: Sequence[str], shape: Sequence[int]) -> np.ndarray:
+    """Turns an array with one axis per role into the shape of a recorded value: the inverse of `spread`."""
+    order = [k for role in roles for k in _axes(layout, role)]
+    split = value.reshape([layout.shape[k] for k in order])
+    return split.transpose(np.argsort(order)).reshape(tuple(shape))
+
+
+def convolve(arrays: Arrays, facts: ConvolutionFacts, shape: Sequence[int]) -> np.ndarray:
+    """Evaluates a convolution; sums in float64 where the operands are floats."""
+    axes = [str(k) for k in range(len(facts.windows))]
+    image = spread(arrays["x"], facts.image, ["b", "f", *axes])
+    kernel = spread(arrays["kernel"], facts.kernel, ["g", "o", "i", *axes])
+    for k, window in enumerate(facts.windows):
+        image = _padded(image, 2 + k, window, 0)
+        if window.reversed:
+            kernel = np.flip(kernel, 3 + k)
+    image = image.reshape(image.shape[0], facts.groups, facts.in_channels, *image.shape[2:])
+    counts = [_positions(image.shape[3 + k], window) for k, window in enumerate(facts.windows)]
+    dtype = np.float64 if np.issubdtype(image.dtype, np.inexact) else image.dtype
+    total: np.ndarray = np.zeros((image.shape[0], facts.groups, kernel.shape[1], *counts), dtype)
+    for taps in product(*(range(window.size) for window in facts.windows)):
+        part = image[(slice(None), slice(None), slice(None), *_cuts(taps, facts.windows, counts))]
+        weights: np.ndarray = kernel[(slice(None),) * 3 + taps]
+        total += np.einsum("bgi...,goi->bgo...", part.astype(dtype), weights.astype(dtype))
+    result = laid_out(total, facts.result, ["b", "g", "f", *axes], shape)
+    return result.astype(arrays["x"].dtype)
+
+
+def reduce_windows(arrays: Arrays, facts: WindowReduceFacts, shape: Sequence[int]) -> np.ndarray:
+    """Evaluates a reduction over windows; sums in float64 where the operand is a float."""
+    image = arrays["x"]
+    for k, window in enumerate(facts.windows):
+        image = _padded(image, k, window, 0 if facts.pad_fill is None else facts.pad_fill)
+    counts = [_positions(image.shape[k], window) for k, window in enumerate(facts.windows)]
+    dtype = np.float64 if facts.reducer == "sum" and np.issubdtype(image.dtype, np.inexact) else image.dtype
+    total: np.ndarray | None = None
+    for taps in product(*(range(window.size) for window in facts.windows)):
+        part = image[tuple(_cuts(taps, facts.windows, counts))].astype(dtype)
+        if total is None:
+            total = part.copy()
+        elif facts.reducer == "sum":
+            total = total + part
+        else:
+            total = (np.maximum if facts.reducer == "max" else np.minimum)(total, part)
+    assert total is not None  # every window has at least one tap
+    if facts.scale != 1.0:
+        total = total * facts.scale
+    roles = [str(k) for k in range(image.ndim)]
+    return laid_out(total, facts.result, roles, shape).astype(arrays["x"].dtype)
+
+
+def _axes(layout: Layout, role: str) -> list[int]:
+    found = [k for k, other in enumerate(layout.roles) if other == role]
+    return sorted(found, key=lambda k: layout.rank[k])
+
+
+def _padded(image: np.ndarray, axis: int, window: Window, fill: float) -> np.ndarray:
+    """Puts zeros between elements, then pads or crops both ends of one axis."""
+    extent = image.shape[axis]
+    length = (extent - 1) * window.base_dilation + 1
+    low, high = max(window.low, 0), max(window.high, 0)
+    whole = np.full((*image.shape[:axis], low + length + high, *image.shape[axis + 1 :]), fill, image.dtype)
+    whole[(*[slice(None)] * axis, slice(low, low + length, window.base_dilation))] = image
+    crop = slice(max(-window.low, 0), whole.shape[axis] - max(-window.high, 0))
+    return whole[(*[slice(None)] * axis, crop)]
+
+
+def _positions(extent: int, window: Window) -> int:
+    return (extent - (window.size - 1) * window.dilation - 1) // window.stride + 1
+
+
+def _cuts(taps: Sequence[int], windows: Sequence[Window], counts: Sequence[int]) -> list[slice]:
+    return [
+        slice(tap * w.dilation, tap * w.dilation + (count - 1) * w.stride + 1, w.stride)
+        for tap, w, count in zip(taps, windows, counts, strict=True)
+    ]

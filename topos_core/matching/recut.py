@@ -1,0 +1,46 @@
+"""Second looks: reading a form over bases nearer to the root, where the deepest ones say more than facts can.
+
+A reversed image, a crop below a pad, shuffled channels: the movement nearest to the base stays as recorded, and the value
+above it is bound instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from topos_core.matching.closure import common_chain, region
+from topos_core.matching.context import Context
+from topos_core.matching.contraction import Cut, Form, Forms
+from topos_core.matching.window import is_promising, read_form
+
+T = TypeVar("T")
+
+LIMIT = 8
+"""Cuts tried per operand: chains of movement are short, and each look costs the size of the match."""
+
+
+def recut(context: Context, root: int, form: Form, read: Callable[[Form], T | None]) -> T | None:
+    """Gives what `read` makes of the first form, deepest cuts first, that it accepts."""
+    if not is_promising(read_form(form)):
+        return None
+    within = region(context.tape, root, form.bases).interior
+    chains = [common_chain(context.tape, within, base, root)[1 : LIMIT + 1] for base in form.bases]
+    for at in _cuts(chains):
+        forms = Forms(context.tape, context.readers, Cut(context.tape, context.views, at))
+        other = forms.of(root)
+        if isinstance(other, Form) and len(other.bases) == len(form.bases):
+            answer = read(other)
+            if answer is not None:
+                return answer
+    return None
+
+
+def _cuts(chains: list[list[int]]) -> Iterator[frozenset[int]]:
+    for chain in chains:
+        for value in chain:
+            yield frozenset((value,))
+    if len(chains) == 2:
+        for first in chains[0]:
+            for second in chains[1]:
+                yield frozenset((first, second))

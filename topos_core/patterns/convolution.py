@@ -1,0 +1,190 @@
+"""Convolution: a kernel slides over an image and every product is summed.
+
+Recognises
+    Products of windows and a kernel, summed: over 1 to 3 or more spatial axes, with stride, dilation, groups
+    (depthwise), asymmetric or negative pads of zero, zeros between elements (transposed), reversed kernels, channels
+    first or last, batch or channels of extent 1. The spelling does not matter: unfold and matmul, `sliding_window_view` and
+    einsum or tensordot, stacked slices, shifted slices summed, strided views, gathers by constant tables. Without a
+    window it is a convolution if an unbatched kernel meets an image of rank 3 or more whose channel axis precedes a
+    spatial one (1x1).
+
+Why it pays
+    The windows matrix repeats every element as often as windows overlap (9 times for 3x3); a kernel reads it once.
+
+Declines when
+    `pad-fill`: the image is padded with something else than 0. `grid`: slices of one value are multiplied and summed,
+    but their offsets lie on no grid.
+
+Not recognised
+    Taps of several kernel values, one each. Weights written as numbers into the sum (0.25 * a + 0.5 * b). Kernels that
+    differ by position. A batch in two axes with another axis between them is bound at the value that joins them.
+
+Source
+    The window semantics of StableHLO (`stablehlo.convolution`); CORE.md and the seed's own example fix the roles of
+    axes of extent 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from topos_core.cost.work import Work
+from topos_core.matching.closure import common_chain, region
+from topos_core.matching.contraction import Form, OffGrid
+from topos_core.matching.convolution import STEPS, Convolution, kernel_layout, read_convolution
+from topos_core.matching.match import Match, NearMiss
+from topos_core.matching.pattern import Example, Pattern
+from topos_core.matching.recut import recut
+from topos_core.matching.window import Difference
+from topos_core.tape.tape import Tape
+
+if TYPE_CHECKING:
+    from topos_core.matching.context import Context
+
+IDENTIFIER = "convolution"
+
+
+def find(context: Context, root: int) -> Match | NearMiss | None:
+    """Tries to read a sum of products as a convolution."""
+    form = context.form(root)
+    if isinstance(form, OffGrid):
+        return _off_grid(root, form.base, form.terms) if form.product else None
+    if not form.is_product or form.operation != "sum":
+        return None
+    answer = read_convolution(context.tape, form)
+    if isinstance(answer, Difference) and answer.code != "view":
+        return _near_miss(context, root, form, answer)
+    if not isinstance(answer, Convolution):
+        answer = recut(context, root, form, lambda other: _accepted(context.tape, other))
+    if answer is None:
+        return _stacked_off_grid(context, root, form)
+    return _match(context, root, answer)
+
+
+def work(tape: Tape, match: Match) -> Work:
+    """Counts a multiply-add per output, input channel and tap."""
+    facts = match.facts
+    result = tape.type_of(match.root)
+    taps = math.prod(window.size for window in facts.windows)
+    read = sum(tape.type_of(value).bytes for value in set(match.bindings.values()))
+    return Work(flops=2 * result.size * facts.in_channels * taps, bytes_read=read, bytes_written=result.bytes)
+
+
+def _accepted(tape: Tape, form: Form) -> Convolution | None:
+    answer = read_convolution(tape, form)
+    return answer if isinstance(answer, Convolution) else None
+
+
+def _match(context: Context, root: int, found: Convolution) -> Match:
+    """Binds the image's base and, for the kernel, the value nearest to the root that rearranges the whole kernel."""
+    tape = context.tape
+    kernel, facts = found.kernel, found.facts
+    if kernel != found.image:
+        within = region(tape, root, (found.image, kernel)).interior
+        for value in reversed(common_chain(tape, within, kernel, root)[1:]):
+            view = context.view(value)
+            layout = kernel_layout(found, view) if view.base == found.kernel else None
+            if layout is not None:
+                kernel, facts = value, replace(facts, kernel=layout)
+                break
+    bindings = {"x": found.image, "kernel": kernel}
+    inside = context.region(root, bindings)
+    return Match(IDENTIFIER, root, bindings, inside.interior, inside.computing, {}, facts)
+
+
+def _near_miss(context: Context, root: int, form: Form, difference: Difference) -> NearMiss:
+    within = region(context.tape, root, form.bases).interior
+    pads = [v for v in within if context.op(v).name == "pad" and float(context.op(v).attributes["fill"]) != 0]
+    return NearMiss(
+        IDENTIFIER, root, max(pads, default=root), difference.code, difference.sentence, difference.expected,
+        difference.found, difference.held, len(STEPS), difference.numbers,
+    )  # fmt: skip
+
+
+def _off_grid(root: int, at: int, terms: int) -> NearMiss:
+    return NearMiss(
+        IDENTIFIER, root, at, "grid",
+        f"{terms} slices of one value are multiplied and summed, but their offsets lie on no grid",
+        "offsets on a grid", f"{terms} offsets that no strides and counts give", 1, len(STEPS), {"slices": terms},
+    )  # fmt: skip
+
+
+def _stacked_off_grid(context: Context, root: int, form: Form) -> NearMiss | None:
+    """Answers for stacked slices of one value that became no digit: almost a window."""
+    for base in form.bases:
+        op = context.op(base)
+        if op.name != "concat" or len(op.operands) < 3:
+            continue
+        views = [context.view(o) for o in op.operands]
+        first = views[0]
+        alike = all(v._replace(offsets=first.offsets) == first for v in views)
+        if alike and first.base != op.operands[0] and len({v.offsets for v in views}) > 1:
+            return _off_grid(root, base, len(views))
+    return None
+
+
+def _examples() -> tuple[Example, ...]:
+    import numpy as np
+    from numpy.lib.stride_tricks import sliding_window_view
+
+    def windows_einsum(x: Any, w: Any) -> Any:
+        return np.einsum("bchwij,ocij->bohw", sliding_window_view(x, (3, 3), axis=(2, 3)), w)
+
+    def shifted_slices(x: Any, w: Any) -> Any:
+        y = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        return sum(
+            np.einsum("bchw,oc->bohw", y[:, :, i : i + 6, j : j + 6], w[:, :, i, j]) for i in range(3) for j in range(3)
+        )
+
+    def depthwise(x: Any, w: Any) -> Any:
+        return (sliding_window_view(x, (3, 3), axis=(2, 3)) * w[None, :, None, None]).sum(axis=(-2, -1))
+
+    def pointwise(x: Any, w: Any) -> Any:
+        return np.einsum("bchw,oc->bohw", x, w)
+
+    return (
+        Example("windows and einsum", windows_einsum, {"x": "f32[2,3,6,6]", "w": "f32[4,3,3,3]"}),
+        Example("shifted slices summed", shifted_slices, {"x": "f32[2,3,6,6]", "w": "f32[4,3,3,3]"}),
+        Example("depthwise", depthwise, {"x": "f32[2,3,6,6]", "w": "f32[3,3,3]"}),
+        Example("1x1", pointwise, {"x": "f32[2,3,6,6]", "w": "f32[4,3]"}),
+    )
+
+
+def _counterexamples() -> tuple[Example, ...]:
+    import numpy as np
+    from numpy.lib.stride_tricks import sliding_window_view
+
+    def padded_with_ones(x: Any, w: Any) -> Any:
+        y = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=1.0)
+        return np.einsum("bchwij,ocij->bohw", sliding_window_view(y, (3, 3), axis=(2, 3)), w)
+
+    def wrong_tap(x: Any, w: Any) -> Any:
+        offsets = [(0, 0), (0, 1), (1, 0), (0, 0)]
+        taps = np.stack([x[:, :, i : i + 5, j : j + 5] for i, j in offsets], axis=2)
+        return (taps[:, None] * w.reshape(1, 4, 3, 4, 1, 1)).sum(axis=(2, 3))
+
+    def last_axis(x: Any, w: Any) -> Any:
+        return x @ w
+
+    def batched(q: Any, k: Any) -> Any:
+        return np.einsum("bhqd,bhkd->bhqk", q, k)
+
+    return (
+        Example("padded with ones", padded_with_ones, {"x": "f32[2,3,6,6]", "w": "f32[4,3,3,3]"}, "pad-fill"),
+        Example("a tap off the grid", wrong_tap, {"x": "f32[2,3,6,6]", "w": "f32[4,3,2,2]"}, "grid"),
+        Example("a linear layer", last_axis, {"x": "f32[2,5,3]", "w": "f32[3,4]"}),
+        Example("attention scores", batched, {"q": "f32[2,2,5,4]", "k": "f32[2,2,5,4]"}),
+    )
+
+
+PATTERN = Pattern(
+    identifier=IDENTIFIER,
+    documentation=__doc__ or "",
+    roots=frozenset(("matmul", "sum", "add")),
+    find=find,
+    work=work,
+    examples=_examples(),
+    counterexamples=_counterexamples(),
+)

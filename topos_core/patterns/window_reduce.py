@@ -1,0 +1,213 @@
+"""Window reduce: the largest, the smallest, the sum or the average of every window.
+
+Recognises
+    Reductions (max, min, sum) over windows of any rank, stride, dilation and pad, spelled by unfold,
+    `sliding_window_view`, reshape into tiles, gathers by constant tables, strided views, or as a fold of shifted slices
+    (`maximum` of `maximum`, `a + b + c`) in any order. A sum divided by the window's count is an average. The pad's fill
+    is part of the match.
+
+Why it pays
+    A window view repeats every element as often as windows overlap; a kernel reads it once and writes one result.
+
+Declines when
+    `pad-fill`: the pad fills with something that the reduction would notice: 0 under a max is no pool that pads with
+    -inf. `divisor`: a sum over windows is divided by another number than the window's count (a note on the sum).
+    `grid`: slices of one value are folded, but their offsets lie on no grid.
+
+Not recognised
+    Averages that count only the elements inside the image. Weighted folds (`0.25 * a + 0.5 * b`). Reductions of whole
+    axes, and of whole axes together with tiles of another (the statistics of a norm).
+
+Source
+    The window semantics of StableHLO (`stablehlo.reduce_window`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from topos_core.cost.work import Work
+from topos_core.matching.closure import region
+from topos_core.matching.contraction import Form, OffGrid
+from topos_core.matching.facts import WindowReduceFacts
+from topos_core.matching.match import Match, NearMiss
+from topos_core.matching.pattern import Example, Pattern
+from topos_core.matching.pooling import STEPS, Pooling, read_pooling
+from topos_core.matching.recut import recut
+from topos_core.matching.window import Difference
+from topos_core.tape.tape import Tape
+from topos_core.tape.type import numpy_dtype
+
+if TYPE_CHECKING:
+    from topos_core.matching.context import Context
+
+IDENTIFIER = "window_reduce"
+
+
+def find(context: Context, root: int) -> Match | NearMiss | None:
+    """Tries to read a reduction, or an average of one, as a reduction over windows."""
+    op = context.op(root)
+    if op.name in ("mul", "div"):
+        return _average(context, root)
+    form = context.form(root)
+    if isinstance(form, OffGrid):
+        return None if form.product else _off_grid(root, form)
+    if form.is_product or form.operation is None:
+        return None
+    answer = read_pooling(context.tape, form)
+    if isinstance(answer, Difference) and answer.code != "view":
+        return _near_miss(context, root, form, answer)
+    if not isinstance(answer, Pooling):
+        answer = recut(context, root, form, lambda other: _accepted(context.tape, other))
+    return None if answer is None else _match(context, root, answer.image, answer.facts)
+
+
+def work(tape: Tape, match: Match) -> Work:
+    """Counts one operation per output and further tap, and one more for the scale."""
+    facts = match.facts
+    result = tape.type_of(match.root)
+    taps = math.prod(window.size for window in facts.windows)
+    flops = result.size * (taps - 1 + (facts.scale != 1.0))
+    return Work(flops=flops, bytes_read=tape.type_of(match.bindings["x"]).bytes, bytes_written=result.bytes)
+
+
+def _average(context: Context, root: int) -> Match | NearMiss | None:
+    """Reads `sum / count` and `sum * (1 / count)`, the reciprocal rounded at the value's dtype."""
+    op = context.op(root)
+    sides = [(op.operands[0], op.operands[1])]
+    if op.name == "mul":
+        sides.append((op.operands[1], op.operands[0]))
+    for total, number in sides:
+        factor = _splat(context, number)
+        source = context.view(total).base
+        if factor is None or context.op(source).name not in ("sum", "add"):
+            continue
+        below = context.answer(PATTERN, source)
+        if not isinstance(below, Match) or below.facts.reducer != "sum" or below.facts.scale != 1.0:
+            continue
+        if total != source:
+            return None  # movement between the sum and its scale: the sum stands alone
+        count = math.prod(window.size for window in below.facts.windows)
+        dtype = numpy_dtype(op.type.dtype)
+        needed = dtype.type(count) if op.name == "div" else dtype.type(1 / count)
+        if factor != needed:
+            return _wrong_divisor(root, op.name, float(factor), count)
+        return _match(context, root, below.bindings["x"], replace(below.facts, scale=1 / count))
+    return None
+
+
+def _splat(context: Context, value: int) -> Any:
+    view = context.view(value)
+    op = context.op(view.base)
+    if op.name != "constant" or view.bounds or isinstance(op.attributes["value"], np.ndarray):
+        return None
+    return op.attributes["value"] if op.type.dtype in ("f16", "bf16", "f32", "f64") else None
+
+
+def _accepted(tape: Tape, form: Form) -> Pooling | None:
+    answer = read_pooling(tape, form)
+    return answer if isinstance(answer, Pooling) else None
+
+
+def _match(context: Context, root: int, image: int, facts: WindowReduceFacts) -> Match:
+    bindings = {"x": image}
+    inside = context.region(root, bindings)
+    return Match(IDENTIFIER, root, bindings, inside.interior, inside.computing, {}, facts)
+
+
+def _near_miss(context: Context, root: int, form: Form, difference: Difference) -> NearMiss:
+    within = region(context.tape, root, form.bases).interior
+    pads = [v for v in within if context.op(v).name == "pad"]
+    return NearMiss(
+        IDENTIFIER, root, max(pads, default=root), difference.code, difference.sentence, difference.expected,
+        difference.found, difference.held, len(STEPS), difference.numbers,
+    )  # fmt: skip
+
+
+def _off_grid(root: int, form: OffGrid) -> NearMiss | None:
+    if form.terms < 3:
+        return None
+    return NearMiss(
+        IDENTIFIER, root, root, "grid",
+        f"{form.terms} slices of one value are folded, but their offsets lie on no grid",
+        "offsets on a grid", f"{form.terms} offsets that no strides and counts give", 1, len(STEPS), {"slices": form.terms},
+    )  # fmt: skip
+
+
+def _wrong_divisor(root: int, name: str, factor: float, count: int) -> NearMiss:
+    divisor = factor if name == "div" else (1 / factor if factor else math.inf)
+    return NearMiss(
+        IDENTIFIER, root, root, "divisor",
+        f"the sum of {count} elements is divided by {divisor:g}; their average divides by {count}",
+        f"a divisor of {count}", f"a divisor of {divisor:g}", 2, len(STEPS), {"divisor": divisor, "count": count},
+    )  # fmt: skip
+
+
+def _examples() -> tuple[Example, ...]:
+    from numpy.lib.stride_tricks import sliding_window_view
+
+    def windows(x: Any) -> Any:
+        return sliding_window_view(x, (2, 2), axis=(2, 3))[:, :, ::2, ::2].max(axis=(-2, -1))
+
+    def tiles(x: Any) -> Any:
+        return x.reshape(2, 3, 3, 2, 3, 2).max(axis=(3, 5))
+
+    def fold(x: Any) -> Any:
+        return np.maximum(
+            np.maximum(x[:, :, ::2, ::2], x[:, :, 1::2, 1::2]), np.maximum(x[:, :, ::2, 1::2], x[:, :, 1::2, ::2])
+        )
+
+    def padded(x: Any) -> Any:
+        y = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-np.inf)
+        return sliding_window_view(y, (3, 3), axis=(2, 3)).max(axis=(-2, -1))
+
+    def smoothed(x: Any) -> Any:
+        return x[:, :-2] + x[:, 1:-1] + x[:, 2:]
+
+    image = {"x": "f32[2,3,6,6]"}
+    return (
+        Example("windows and max", windows, image),
+        Example("tiles and max", tiles, image),
+        Example("a fold of strided slices", fold, image),
+        Example("padded with -inf", padded, image),
+        Example("a running sum", smoothed, {"x": "f32[2,9]"}),
+    )
+
+
+def _counterexamples() -> tuple[Example, ...]:
+    from numpy.lib.stride_tricks import sliding_window_view
+
+    def padded_with_zero(x: Any) -> Any:
+        y = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        return sliding_window_view(y, (3, 3), axis=(2, 3)).max(axis=(-2, -1))
+
+    def off_grid(x: Any) -> Any:
+        return np.maximum(np.maximum(x[:, 0:5], x[:, 1:6]), x[:, 3:8])
+
+    def whole_axis(x: Any) -> Any:
+        return x.mean(axis=-1)
+
+    def group_statistic(x: Any) -> Any:
+        return x.reshape(2, 2, 3, 6, 6).sum(axis=(2, 3, 4))
+
+    return (
+        Example("padded with zero", padded_with_zero, {"x": "f32[2,3,6,6]"}, "pad-fill"),
+        Example("slices off the grid", off_grid, {"x": "f32[2,9]"}, "grid"),
+        Example("a whole axis", whole_axis, {"x": "f32[2,9]"}),
+        Example("a group's statistic", group_statistic, {"x": "f32[2,6,6,6]"}),
+    )
+
+
+PATTERN = Pattern(
+    identifier=IDENTIFIER,
+    documentation=__doc__ or "",
+    roots=frozenset(("max", "min", "sum", "maximum", "minimum", "add", "mul", "div")),
+    find=find,
+    work=work,
+    examples=_examples(),
+    counterexamples=_counterexamples(),
+)
