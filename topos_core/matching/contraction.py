@@ -314,7 +314,7 @@ def _elementwise_product(a: View, b: View) -> Form | None:
     """Joins two views of one shape, digit by digit; None where their digits have no common refinement."""
     rows = []
     for left, right in zip(a.axes, b.axes, strict=True):
-        row = _shared(left, right)
+        row = shared_digits(left, right)
         if row is None:
             return None
         rows.append(row)
@@ -324,11 +324,11 @@ def _elementwise_product(a: View, b: View) -> Form | None:
 def _matrix_product(a: View, b: View) -> Form | None:
     rows = []
     for left, right in zip(a.axes[:-2], b.axes[:-2], strict=True):
-        row = _shared(left, right)
+        row = shared_digits(left, right)
         if row is None:
             return None
         rows.append(row)
-    inner = _shared(a.axes[-1], b.axes[-2])
+    inner = shared_digits(a.axes[-1], b.axes[-2])
     if inner is None:
         return None
     rows.append([(digit.extent, digit.coefficients, None) for digit in a.axes[-2]])
@@ -339,7 +339,7 @@ def _matrix_product(a: View, b: View) -> Form | None:
 Pair = tuple[int, tuple[int, ...] | None, tuple[int, ...] | None]  # extent, coefficients left and right
 
 
-def _shared(left: Digits, right: Digits) -> list[Pair] | None:
+def shared_digits(left: Digits, right: Digits) -> list[Pair] | None:
     """Splits two rows of digits of one extent until they agree, least significant first."""
     a, b, row = list(left), list(right), list[Pair]()
     while a and b:

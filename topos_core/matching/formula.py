@@ -7,15 +7,35 @@ read, not to be fast.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
+from typing import Final
 
 import numpy as np
 
-from topos_core.matching.facts import ConvolutionFacts, Layout, Window, WindowReduceFacts
+from topos_core.matching.facts import ConvolutionFacts, EpilogueFacts, Layout, Window, WindowReduceFacts
 from topos_core.matching.match import Match
+from topos_core.ops.erf import erf
 
 Arrays = Mapping[str, np.ndarray]
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return np.asarray(1 / (1 + np.exp(-x)))
+
+
+ACTIVATIONS: Final[Mapping[str, Callable[[np.ndarray], np.ndarray]]] = {
+    "none": lambda x: x,
+    "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "tanh": np.tanh,
+    "sigmoid": _sigmoid,
+    "silu": lambda x: x * _sigmoid(x),
+    "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "gelu_erf": lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2))),
+    "gelu_sigmoid": lambda x: x * _sigmoid(1.702 * x),
+    "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+}
 
 
 def evaluate(match: Match, arrays: Arrays, shape: Sequence[int]) -> np.ndarray:
@@ -29,6 +49,8 @@ def evaluate(match: Match, arrays: Arrays, shape: Sequence[int]) -> np.ndarray:
         return convolve(arrays, facts, shape)
     if isinstance(facts, WindowReduceFacts):
         return reduce_windows(arrays, facts, shape)
+    if isinstance(facts, EpilogueFacts):
+        return convolve_and_finish(arrays, facts, shape)
     raise KeyError(f"no formula for {match.pattern}")
 
 
@@ -48,6 +70,39 @@ def laid_out(value: np.ndarray, layout: Layout, roles: Sequence[str], shape: Seq
 
 def convolve(arrays: Arrays, facts: ConvolutionFacts, shape: Sequence[int]) -> np.ndarray:
     """Evaluates a convolution; sums in float64 where the operands are floats."""
+    roles = _result_roles(facts)
+    return laid_out(_convolved(arrays, facts), facts.result, roles, shape).astype(arrays["x"].dtype)
+
+
+def convolve_and_finish(arrays: Arrays, facts: EpilogueFacts, shape: Sequence[int]) -> np.ndarray:
+    """Evaluates a convolution, then bias, batch norm, residual and activation, in float64."""
+    roles = _result_roles(facts.convolution)
+    value = _convolved(arrays, facts.convolution)
+
+    def vector(name: str, otherwise: float) -> np.ndarray:
+        if name not in arrays:
+            return np.asarray(otherwise)
+        channels = arrays[name].astype(np.float64).reshape(value.shape[1:3])
+        return channels.reshape(1, *channels.shape, *[1] * (value.ndim - 3))
+
+    if facts.bias:
+        value = value + vector("bias", 0.0)
+    if facts.norm is not None:
+        centred = value - vector("bn_mean", 0.0)
+        scaled = centred / np.sqrt(vector("bn_variance", 1.0) + facts.norm)
+        value = scaled * vector("bn_scale", 1.0) + vector("bn_shift", 0.0)
+    if facts.residual:
+        value = value + spread(arrays["residual"], facts.result, roles)
+    value = ACTIVATIONS[facts.activation](value)
+    return laid_out(value, facts.result, roles, shape).astype(arrays["x"].dtype)
+
+
+def _result_roles(facts: ConvolutionFacts) -> list[str]:
+    return ["b", "g", "f", *(str(k) for k in range(len(facts.windows)))]
+
+
+def _convolved(arrays: Arrays, facts: ConvolutionFacts) -> np.ndarray:
+    """Gives the canonical result: [batch, group, feature, positions...]."""
     axes = [str(k) for k in range(len(facts.windows))]
     image = spread(arrays["x"], facts.image, ["b", "f", *axes])
     kernel = spread(arrays["kernel"], facts.kernel, ["g", "o", "i", *axes])
@@ -63,8 +118,7 @@ def convolve(arrays: Arrays, facts: ConvolutionFacts, shape: Sequence[int]) -> n
         part = image[(slice(None), slice(None), slice(None), *_cuts(taps, facts.windows, counts))]
         weights: np.ndarray = kernel[(slice(None),) * 3 + taps]
         total += np.einsum("bgi...,goi->bgo...", part.astype(dtype), weights.astype(dtype))
-    result = laid_out(total, facts.result, ["b", "g", "f", *axes], shape)
-    return result.astype(arrays["x"].dtype)
+    return total
 
 
 def reduce_windows(arrays: Arrays, facts: WindowReduceFacts, shape: Sequence[int]) -> np.ndarray:

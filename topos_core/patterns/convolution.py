@@ -58,8 +58,10 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
         return _near_miss(context, root, form, answer)
     if not isinstance(answer, Convolution):
         answer = recut(context, root, form, lambda other: _accepted(context.tape, other))
-    if answer is None:
-        return _stacked_off_grid(context, root, form)
+    if answer is None or answer.pointwise:
+        miss = _stacked_off_grid(context, root, form)
+        if miss is not None or answer is None:
+            return miss
     return _match(context, root, answer)
 
 

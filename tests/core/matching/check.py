@@ -66,3 +66,8 @@ def inputs_of(tape: Tape, seed: int) -> list[np.ndarray]:
 
 def matches_of(pool: Pool, pattern: str) -> list[Match]:
     return [match for match in pool.matches if match.pattern == pattern]
+
+
+def outermost(matches: list[Match]) -> list[Match]:
+    """Drops matches whose root another match computes inside."""
+    return [m for m in matches if not any(m.root in other.interior & other.computing for other in matches)]

@@ -20,7 +20,9 @@ class Case(NamedTuple):
 def windows(x, first, k, s, d):
     """[..., n, ...] -> [..., positions, ..., taps] for consecutive axes from `first`."""
     rank = len(k)
-    y = sliding_window_view(x, [dd * (kk - 1) + 1 for kk, dd in zip(k, d, strict=True)], axis=tuple(range(first, first + rank)))
+    y = sliding_window_view(
+        x, [dd * (kk - 1) + 1 for kk, dd in zip(k, d, strict=True)], axis=tuple(range(first, first + rank))
+    )
     at = [slice(None)] * y.ndim
     for i in range(rank):
         at[first + i] = slice(None, None, s[i])
@@ -78,12 +80,20 @@ def random_case(seed: int) -> Case:
             y = padded(x)
             total = 0
             for at in np.ndindex(*k):
-                cut = tuple(slice(t * dd, t * dd + (m - 1) * ss + 1, ss) for t, dd, ss, m in zip(at, d, s, counts, strict=True))
-                total = total + np.einsum(f"bc{letters},oc->bo{letters}", y[(slice(None), slice(None), *cut)], w[(slice(None), slice(None), *at)])
+                cut = tuple(
+                    slice(t * dd, t * dd + (m - 1) * ss + 1, ss) for t, dd, ss, m in zip(at, d, s, counts, strict=True)
+                )
+                total = total + np.einsum(
+                    f"bc{letters},oc->bo{letters}",
+                    y[(slice(None), slice(None), *cut)],
+                    w[(slice(None), slice(None), *at)],
+                )
             return total
 
     else:
-        op, fold, fill = ((np.max, np.maximum, -np.inf), (np.min, np.minimum, np.inf), (np.sum, np.add, 0.0))[pick(0, 1, 2)]
+        op, fold, fill = ((np.max, np.maximum, -np.inf), (np.min, np.minimum, np.inf), (np.sum, np.add, 0.0))[
+            pick(0, 1, 2)
+        ]
         average = op is np.sum and pick(0, 1) == 1
 
         def function(x):
@@ -93,7 +103,10 @@ def random_case(seed: int) -> Case:
             else:
                 parts = []
                 for at in np.ndindex(*k):
-                    cut = tuple(slice(t * dd, t * dd + (m - 1) * ss + 1, ss) for t, dd, ss, m in zip(at, d, s, counts, strict=True))
+                    cut = tuple(
+                        slice(t * dd, t * dd + (m - 1) * ss + 1, ss)
+                        for t, dd, ss, m in zip(at, d, s, counts, strict=True)
+                    )
                     parts.append(y[(slice(None), slice(None), *cut)])
                 rng.shuffle(order := list(range(len(parts))))
                 total = parts[order[0]]
@@ -102,7 +115,13 @@ def random_case(seed: int) -> Case:
             return total / float(np.prod(k)) if average else total
 
         slides = any(kk > 1 and m > 1 for kk, m in zip(k, counts, strict=True))
-        return Case(f"{seed}: pool {kind} n{n} k{k} s{s} d{d} p{pads}", "window_reduce", function, {"x": spec(b, g * c, *n)}, slides)
+        return Case(
+            f"{seed}: pool {kind} n{n} k{k} s{s} d{d} p{pads}",
+            "window_reduce",
+            function,
+            {"x": spec(b, g * c, *n)},
+            slides,
+        )
     slides = any((kk > 1 and m > 1) or (ss > 1 and m > 1) for kk, m, ss in zip(k, counts, s, strict=True))
     slides = slides or any(p != (0, 0) for p in pads)
     name = f"{seed}: kind {kind} b{b} g{g} c{c} o{o} n{n} k{k} s{s} d{d} p{pads}"

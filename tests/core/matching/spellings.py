@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-import topos_core.recording.windows as recorded
+from topos_core.recording.windows import as_strided
 
 STRIDE, DILATION, PADS = (2, 1), (1, 2), ((1, 2), (0, 3))
 SPECS = {"x": "f32[2,3,9,10]", "w": "f32[4,3,3,2]"}
@@ -59,7 +59,9 @@ def shifted_sum(x, w):
 
 def shifted_sum_commuted(x, w):
     y = padded(x)
-    terms = [(w[None, :, :, i, j, None, None] * cut(y, i, j)[:, None]).sum(axis=2) for i in range(KH) for j in range(KW)]
+    terms = [
+        (w[None, :, :, i, j, None, None] * cut(y, i, j)[:, None]).sum(axis=2) for i in range(KH) for j in range(KW)
+    ]
     return (terms[5] + (terms[1] + terms[3])) + (terms[0] + (terms[2] + terms[4]))
 
 
@@ -75,7 +77,7 @@ def gathered(x, w):
 def strided(x, w):
     y = padded(x)
     (oh, ow), (b, c, h, wd) = extents(y), y.shape
-    u = recorded.as_strided(y, (b, oh, ow, c, KH, KW), (c * h * wd, SH * wd, SW, h * wd, DH * wd, DW))
+    u = as_strided(y, (b, oh, ow, c, KH, KW), (c * h * wd, SH * wd, SW, h * wd, DH * wd, DW))
     return np.transpose(u.reshape(b * oh * ow, -1) @ w.reshape(4, -1).T).reshape(4, b, oh, ow).swapaxes(0, 1)
 
 
@@ -104,7 +106,9 @@ def depthwise(x, w):
 def depthwise_shifted(x, w):
     y = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
     return sum(
-        y[:, :, i : i + x.shape[2], j : j + x.shape[3]] * w[None, :, i, j, None, None] for i in range(3) for j in range(3)
+        y[:, :, i : i + x.shape[2], j : j + x.shape[3]] * w[None, :, i, j, None, None]
+        for i in range(3)
+        for j in range(3)
     )
 
 

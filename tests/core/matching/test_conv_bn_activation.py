@@ -1,0 +1,144 @@
+"""Epilogues are read by structure: commuted, with movement between, in the order bias, norm, residual, activation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import sliding_window_view
+
+from tests.core.matching.check import check, matches_of
+
+IMAGE, KERNEL, VECTOR = "f32[2,3,6,6]", "f32[4,3,3,3]", "f32[4]"
+
+
+def convolved(x, w):
+    return np.einsum("bchwij,ocij->bohw", sliding_window_view(x, (3, 3), axis=(2, 3)), w)
+
+
+def last(function, **specs):
+    """Gives the facts and bindings of the match at the program's result."""
+    tape, pool = check(function, specs)
+    (match,) = (m for m in matches_of(pool, "conv_bn_activation") if m.root == tape.results[0])
+    return tape, match
+
+
+def biased_before_the_reshape(x, w, b):
+    u = sliding_window_view(x, (3, 3), axis=(2, 3)).transpose(0, 2, 3, 1, 4, 5).reshape(32, 27)
+    y = u @ w.transpose(1, 2, 3, 0).reshape(27, 4) + b
+    return np.maximum(y.reshape(2, 4, 4, 4).transpose(0, 3, 1, 2), 0)
+
+
+def biased_after(x, w, b):
+    return np.maximum(0, b[None, :, None, None] + convolved(x, w))
+
+
+def biased_by_part_of_a_vector(x, w, b):
+    return np.maximum(convolved(x, w) + b[2:6].reshape(1, 4, 1, 1), 0)
+
+
+@pytest.mark.parametrize(
+    ("function", "bias"),
+    [(biased_before_the_reshape, VECTOR), (biased_after, VECTOR), (biased_by_part_of_a_vector, "f32[8]")],
+)
+def test_bias_and_relu_are_found_in_any_order_of_movement(function, bias):
+    tape, match = last(function, x=IMAGE, w=KERNEL, b=bias)
+    assert (match.facts.bias, match.facts.activation, match.facts.residual) == (True, "relu", False)
+    assert tape.type_of(match.bindings["bias"]).size == 4
+    assert match.facts.result.roles == ("b", "f", "0", "1")
+
+
+@pytest.mark.parametrize(
+    ("name", "activation"),
+    [
+        ("relu", lambda y: np.maximum(y, 0)),
+        ("relu", lambda y: np.where(y > 0, y, 0)),
+        ("relu6", lambda y: np.clip(y, 0, 6)),
+        ("relu6", lambda y: np.minimum(6, np.maximum(0, y))),
+        ("tanh", np.tanh),
+        ("sigmoid", lambda y: 1 / (1 + np.exp(-y))),
+        ("silu", lambda y: y * (1 / (1 + np.exp(-y)))),
+        ("silu", lambda y: y / (np.exp(-y) + 1)),
+        ("hardswish", lambda y: y * np.clip(y + 3, 0, 6) / 6),
+        ("gelu_tanh", lambda y: 0.5 * y * (1 + np.tanh(math.sqrt(2 / math.pi) * (y + 0.044715 * y**3)))),
+        ("gelu_tanh", lambda y: (y * 0.5) * (np.tanh((y * y * y * 0.044715 + y) * 0.7978845608028654) + 1)),
+        ("gelu_sigmoid", lambda y: y / (1 + np.exp(-1.702 * y))),
+    ],
+)
+def test_activations_are_named(name, activation):
+    _, match = last(lambda x, w: activation(convolved(x, w)), x=IMAGE, w=KERNEL)
+    assert match.facts.activation == name
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda y: np.maximum(y, 0.1 * y),
+        lambda y: np.maximum(y, 1),
+        lambda y: 0.5 * y * (1 + np.tanh(0.7979 * (y + 0.044715 * y**3))),
+        lambda y: 0.5 * y * (1 + np.tanh(math.sqrt(2 / math.pi) * (y + 0.044715 * y**2))),
+        lambda y: y / (1 + np.exp(y)),
+    ],
+)
+def test_other_functions_are_no_activations(other):
+    tape, pool = check(lambda x, w: other(convolved(x, w)), {"x": IMAGE, "w": KERNEL})
+    assert not [m for m in matches_of(pool, "conv_bn_activation") if m.root == tape.results[0]]
+
+
+def test_a_residual_is_bound_as_it_is():
+    def block(x, w, b, r):
+        return np.maximum(r + (convolved(x, w) + b[:, None, None]), 0)
+
+    tape, match = last(block, x=IMAGE, w=KERNEL, b=VECTOR, r="f32[2,4,4,4]")
+    assert match.facts.residual
+    assert match.bindings["residual"] == tape.inputs[3]
+
+
+def test_a_residual_never_depends_on_its_own_convolution():
+    def own(x, w):
+        y = convolved(x, w)
+        return y + np.sin(y)
+
+    _, pool = check(own, {"x": IMAGE, "w": KERNEL})
+    assert not matches_of(pool, "conv_bn_activation")
+
+
+def test_the_sum_of_two_convolutions_is_the_later_one_with_a_residual():
+    def shortcut(x, w, v):
+        return np.maximum(convolved(x, w) + convolved(x, v), 0)
+
+    tape, match = last(shortcut, x=IMAGE, w=KERNEL, v=KERNEL)
+    assert tape.ops[match.bindings["residual"]].name in ("reshape", "permute", "matmul")
+
+
+def test_taps_of_one_convolution_are_no_residuals_of_each_other():
+    def shifted(x, w):
+        total = 0
+        for i in range(3):
+            for j in range(3):
+                total = total + np.einsum("bchw,oc->bohw", x[:, :, i : i + 4, j : j + 4], w[:, :, i, j])
+        return np.maximum(total, 0)
+
+    _, pool = check(shifted, {"x": IMAGE, "w": KERNEL})
+    (match,) = matches_of(pool, "conv_bn_activation")
+    assert match.facts.activation == "relu"
+    assert match.facts.convolution.windows[0].size == 3
+
+
+def test_a_bias_along_another_axis_is_a_residual():
+    def by_column(x, w, b):
+        return convolved(x, w) + b
+
+    _, match = last(by_column, x=IMAGE, w=KERNEL, b=VECTOR)
+    assert (match.facts.bias, match.facts.residual) == (False, True)
+
+
+def test_grouped_results_keep_groups_above_features():
+    def grouped(x, w, b):
+        u = sliding_window_view(x, (3, 3), axis=(2, 3)).reshape(2, 2, 2, 4, 4, 3, 3)
+        y = np.einsum("bgchwij,gocij->bgohw", u, w.reshape(2, 3, 2, 3, 3)).reshape(2, 6, 4, 4)
+        return np.maximum(y + b[:, None, None], 0)
+
+    _, match = last(grouped, x="f32[2,4,6,6]", w="f32[6,2,3,3]", b="f32[6]")
+    assert match.facts.result.roles == ("b", "g", "f", "0", "1")

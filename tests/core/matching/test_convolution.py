@@ -1,0 +1,163 @@
+"""Convolutions are found in any spelling, with the same facts, and mean what the recorded ops mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import sliding_window_view
+
+from tests.core.matching import spellings
+from tests.core.matching.check import check, matches_of, outermost
+from topos_core.matching.facts import Window
+from topos_core.matching.search import search
+from topos_core.patterns.convolution import PATTERN
+from topos_core.recording.trace import trace
+
+
+def convolution(function, specs):
+    """Gives the one outermost convolution of a program, evaluated against the interpreter."""
+    tape, pool = check(function, specs)
+    (match,) = outermost(matches_of(pool, "convolution"))
+    return tape, match
+
+
+@pytest.mark.parametrize("function", spellings.SPELLINGS, ids=lambda f: f.__name__)
+def test_every_spelling_gives_the_same_convolution(function):
+    tape, match = convolution(function, spellings.SPECS)
+    assert match.facts.windows == (Window(3, 2, 1, 1, 1), Window(2, 1, 2, 0, 3))
+    assert (match.facts.groups, match.facts.batch, match.facts.in_channels, match.facts.out_channels) == (1, 2, 3, 4)
+    assert match.facts.image.roles == ("b", "f", "0", "1")
+    assert match.bindings["x"] == tape.inputs[0]
+
+
+@pytest.mark.parametrize(("function", "specs"), spellings.OTHERS, ids=lambda p: getattr(p, "__name__", ""))
+def test_other_convolutions_are_found(function, specs):
+    convolution(function, specs)
+
+
+def test_groups_and_depthwise_are_told_apart_from_batches():
+    for function, groups, inner in (
+        (spellings.grouped, 2, 2),
+        (spellings.depthwise, 4, 1),
+        (spellings.depthwise_shifted, 4, 1),
+    ):
+        specs = next(s for f, s in spellings.OTHERS if f is function)
+        facts = convolution(function, specs)[1].facts
+        assert (facts.groups, facts.in_channels) == (groups, inner)
+
+
+def test_a_transposed_convolution_has_base_dilation_and_a_reversed_kernel():
+    specs = next(s for f, s in spellings.OTHERS if f is spellings.transposed)
+    tape, match = convolution(spellings.transposed, specs)
+    assert match.facts.windows == (Window(3, 1, 1, 2, 2, 2, True),) * 2
+    assert match.bindings == {"x": tape.inputs[0], "kernel": tape.inputs[1]}
+
+
+def test_what_facts_cannot_say_is_bound_above_it():
+    for function, name in (
+        (spellings.reversed_image, "reverse"), (spellings.cropped_then_padded, "slice"),
+        (spellings.half_the_channels, "slice"), (spellings.shuffled_channels, "reshape"),
+    ):  # fmt: skip
+        specs = next(s for f, s in spellings.OTHERS if f is function)
+        tape, match = convolution(function, specs)
+        assert tape.ops[match.bindings["x"]].name in (name, "permute"), function.__name__
+
+
+def test_a_crop_below_the_windows_is_a_negative_pad():
+    def cropped(x, w):
+        return np.einsum("bchwij,ocij->bohw", sliding_window_view(x[:, :, 1:-1, 2:], (3, 3), axis=(2, 3)), w)
+
+    tape, match = convolution(cropped, {"x": "f32[2,3,8,9]", "w": "f32[4,3,3,3]"})
+    assert match.facts.windows == (Window(3, low=-1, high=-1), Window(3, low=-2))
+    assert match.bindings["x"] == tape.inputs[0]
+
+
+def test_the_kernel_is_the_value_nearest_to_the_root_that_rearranges_it_whole():
+    tape, match = convolution(spellings.im2col, spellings.SPECS)
+    assert tape.type_of(match.bindings["kernel"]).shape == (18, 4)
+    assert match.facts.kernel.shape == (3, 3, 2, 4)
+    assert match.facts.kernel.roles == ("i", "0", "1", "o")
+
+
+def test_units_get_the_roles_of_the_recorded_order_back():
+    tape, match = convolution(spellings.unit_everything, {"x": "f32[1,1,6,6]", "w": "f32[2,1,3,3]"})
+    assert match.facts.image.shape == (1, 1, 6, 6)
+    assert match.facts.image.roles == ("b", "f", "0", "1")
+    assert match.facts.kernel.roles == ("i", "0", "1", "o")
+    assert match.facts.result.roles == ("b", "0", "1", "f")
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "specs"),
+    [
+        ("linear", lambda x, w: x @ w, {"x": "f32[2,5,3]", "w": "f32[3,4]"}),
+        ("linear on part", lambda x, w: x[:, 1:] @ w, {"x": "f32[2,5,3]", "w": "f32[3,4]"}),
+        ("matrix product", lambda x, w: x @ w, {"x": "f32[5,3]", "w": "f32[3,4]"}),
+        ("every other row", lambda x, w: x[::2] @ w, {"x": "f32[6,3]", "w": "f32[3,4]"}),
+        ("scores", lambda q, k: q @ np.swapaxes(k, -1, -2), {"q": "f32[2,3,5,4]", "k": "f32[2,3,5,4]"}),
+        (
+            "scores by einsum",
+            lambda q, k: np.einsum("bqhd,bkhd->bhqk", q.reshape(2, 5, 3, 4), k.reshape(2, 5, 3, 4)),
+            {"q": "f32[2,5,12]", "k": "f32[2,5,12]"},
+        ),
+        (
+            "heads",
+            lambda x, w: np.einsum("bthd,de->bthe", x.reshape(2, 5, 3, 4), w),
+            {"x": "f32[2,5,12]", "w": "f32[4,6]"},
+        ),
+        ("whole image", lambda x, w: x.reshape(2, -1) @ w.reshape(4, -1).T, {"x": "f32[2,3,3,3]", "w": "f32[4,3,3,3]"}),
+        ("outer product", lambda p, f: p[:, :, None] * f, {"p": "f32[2,5]", "f": "f32[4]"}),
+        ("square", lambda x, w: x @ w, {"x": "f32[4,4]", "w": "f32[4,4]"}),
+        ("ones", lambda x, w: x @ w, {"x": "f32[1,1]", "w": "f32[1,1]"}),
+    ],
+    ids=lambda p: p if isinstance(p, str) else "",
+)
+def test_plain_products_are_no_convolutions(name, function, specs):
+    _, pool = check(function, specs)
+    assert not matches_of(pool, "convolution")
+    assert not pool.near_misses
+
+
+def test_a_pad_of_another_number_is_told_with_the_number_and_the_pad():
+    def padded(x, w):
+        y = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-np.inf)
+        return np.einsum("bchwij,ocij->bohw", sliding_window_view(y, (3, 3), axis=(2, 3)), w)
+
+    tape, pool = check(padded, {"x": "f32[2,3,6,6]", "w": "f32[4,3,3,3]"})
+    (miss,) = pool.near_misses
+    assert (miss.pattern, miss.code, miss.found) == ("convolution", "pad-fill", "a pad of -inf")
+    assert tape.ops[miss.at].name == "pad"
+    assert 0 < miss.steps_held < miss.steps
+
+
+def test_slices_off_the_grid_are_told():
+    def stacked(x, w):
+        taps = np.stack([x[:, :, i : i + 5, j : j + 5] for i, j in ((0, 0), (0, 1), (1, 0), (0, 0))], axis=2)
+        return (taps[:, None] * w.reshape(1, 4, 3, 4, 1, 1)).sum(axis=(2, 3))
+
+    def summed(x, w):
+        at = ((0, 0), (0, 1), (1, 0), (2, 1))
+        return sum(np.einsum("bchw,oc->bohw", x[:, :, i : i + 4, j : j + 4], w[:, :, k]) for k, (i, j) in enumerate(at))
+
+    for function, kernel in ((stacked, "f32[4,3,2,2]"), (summed, "f32[4,3,4]")):
+        _, pool = check(function, {"x": "f32[2,3,6,6]", "w": kernel})
+        assert [miss.code for miss in pool.near_misses] == ["grid"], function.__name__
+
+
+def test_one_window_view_serves_two_convolutions():
+    def two(x, w, v):
+        u = sliding_window_view(x, (3, 3), axis=(2, 3))
+        return np.einsum("bchwij,ocij->bohw", u, w), np.einsum("bchwij,ocij->bohw", u, v)
+
+    _, pool = check(two, {"x": "f32[2,3,6,6]", "w": "f32[4,3,3,3]", "v": "f32[5,3,3,3]"})
+    first, second = matches_of(pool, "convolution")
+    assert first.interior & second.interior
+    assert not first.computing & second.computing
+
+
+def test_dead_convolutions_are_not_matched():
+    def dead(x, w):
+        np.einsum("bchwij,ocij->bohw", sliding_window_view(x, (3, 3), axis=(2, 3)), w)
+        return x + 1.0
+
+    assert not search(trace(dead, x="f32[2,3,6,6]", w="f32[4,3,3,3]"), [PATTERN]).matches

@@ -1,0 +1,129 @@
+"""Pools are found in any spelling; the pad's fill and the divisor are part of what they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import sliding_window_view
+
+from tests.core.matching.check import check, matches_of
+from topos_core.matching.facts import Window
+
+
+def windows(x):
+    return sliding_window_view(x, (2, 2), axis=(2, 3))[:, :, ::2, ::2].max(axis=(-2, -1))
+
+
+def tiles(x):
+    return x.reshape(2, 3, 3, 2, 4, 2).max(axis=(3, 5))
+
+
+def tiles_one_by_one(x):
+    return x.reshape(2, 3, 3, 2, 8).max(axis=3).reshape(2, 3, 3, 4, 2).max(axis=-1)
+
+
+def fold(x):
+    return np.maximum(
+        np.maximum(x[:, :, ::2, ::2], x[:, :, 1::2, 1::2]), np.maximum(x[:, :, ::2, 1::2], x[:, :, 1::2, ::2])
+    )
+
+
+def stacked(x):
+    return np.stack([x[:, :, i::2, j::2] for i in (0, 1) for j in (0, 1)]).max(axis=0)
+
+
+def taken(x):
+    rows, columns = np.arange(3)[:, None] * 2 + np.arange(2), np.arange(4)[:, None] * 2 + np.arange(2)
+    return np.take(np.take(x, rows, axis=2), columns, axis=4).max(axis=(3, 5))
+
+
+@pytest.mark.parametrize("function", [windows, tiles, tiles_one_by_one, fold, stacked, taken], ids=lambda f: f.__name__)
+def test_every_spelling_gives_the_same_pool(function):
+    _, pool = check(function, {"x": "f32[2,3,6,8]"})
+    match = matches_of(pool, "window_reduce")[-1]
+    assert match.facts.windows == (Window(), Window(), Window(2, 2), Window(2, 2))
+    assert (match.facts.reducer, match.facts.pad_fill, match.facts.scale) == ("max", None, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("reduce", "fill", "code"),
+    [
+        (np.max, -np.inf, None),
+        (np.min, np.inf, None),
+        (np.sum, 0.0, None),
+        (np.max, 0.0, "pad-fill"),
+        (np.min, 0.0, "pad-fill"),
+    ],
+)
+def test_a_pool_pads_with_its_neutral_element(reduce, fill, code):
+    def padded(x):
+        y = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 2)), constant_values=fill)
+        return reduce(sliding_window_view(y, (3, 3), axis=(2, 3)), axis=(-2, -1))
+
+    _, pool = check(padded, {"x": "f32[2,3,6,6]"})
+    if code is None:
+        (match,) = matches_of(pool, "window_reduce")
+        assert match.facts.pad_fill == fill
+        assert match.facts.windows[2:] == (Window(3, low=1, high=1), Window(3, low=1, high=2))
+    else:
+        assert not pool.matches
+        assert [(miss.code, miss.numbers["fill"]) for miss in pool.near_misses] == [(code, 0.0)]
+
+
+def averaged(divide):
+    def function(x):
+        return divide(sliding_window_view(x, (3, 3), axis=(2, 3)).sum(axis=(-2, -1)))
+
+    return function
+
+
+@pytest.mark.parametrize(
+    "divide", [lambda t: t / 9, lambda t: t * (1 / 9), lambda t: (1 / 9) * t], ids=["div", "mul", "rmul"]
+)
+def test_a_sum_divided_by_its_count_is_an_average(divide):
+    _, pool = check(averaged(divide), {"x": "f32[2,3,6,6]"})
+    total, average = matches_of(pool, "window_reduce")
+    assert (total.facts.scale, average.facts.scale) == (1.0, 1 / 9)
+    assert not pool.near_misses
+
+
+def test_another_divisor_is_a_note_on_the_sum():
+    _, pool = check(averaged(lambda t: t / 8), {"x": "f32[2,3,6,6]"})
+    (total,) = matches_of(pool, "window_reduce")
+    (note,) = total.stopped
+    assert (note.code, note.numbers["divisor"], note.numbers["count"]) == ("divisor", 8, 9)
+    assert not pool.near_misses
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "spec"),
+    [
+        ("mean", lambda x: x.mean(axis=-1), "f32[2,9]"),
+        ("statistics", lambda x: x.mean(axis=(0, 2, 3)), "f32[2,3,4,4]"),
+        ("group statistics", lambda x: x.reshape(2, 2, 3, 16).sum(axis=(2, 3)), "f32[2,6,4,4]"),
+        ("two pieces", lambda x: x[:, 0] + x[:, 1], "f32[2,2,5]"),
+        ("residual", lambda x: x + x, "f32[2,5]"),
+        ("maximum of two", lambda x: np.maximum(x, 0), "f32[2,5]"),
+        ("all ones", lambda x: x.max(axis=(2, 3)), "f32[1,1,1,1]"),
+    ],
+    ids=lambda p: p if isinstance(p, str) else "",
+)
+def test_other_reductions_are_no_pools(name, function, spec):
+    _, pool = check(function, {"x": spec})
+    assert not matches_of(pool, "window_reduce")
+    assert not pool.near_misses
+
+
+def test_slices_off_the_grid_are_told():
+    _, pool = check(lambda x: np.maximum(np.maximum(x[:, 0:5], x[:, 1:6]), x[:, 3:8]), {"x": "f32[2,9]"})
+    assert [miss.code for miss in pool.near_misses] == ["grid"]
+
+
+def test_integers_pool_with_their_own_limits():
+    def padded(x):
+        y = np.pad(x, ((0, 0), (1, 1)), constant_values=-128)
+        return sliding_window_view(y, 3, axis=1).max(axis=-1)
+
+    _, pool = check(padded, {"x": "i8[2,9]"})
+    (match,) = matches_of(pool, "window_reduce")
+    assert match.facts.pad_fill == -128

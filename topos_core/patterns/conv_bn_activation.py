@@ -1,0 +1,165 @@
+"""Convolution with its epilogue: bias, batch norm, residual and activation in the convolution's own loop.
+
+Recognises
+    A convolution (in any spelling) followed by at least one of: a bias per output channel; an inference batch norm (given
+    statistics); a residual of the same shape; an activation (relu, relu6, tanh, sigmoid, silu, hardswish, gelu by tanh,
+    erf or sigmoid). In this order, operands commuted, reshape and permute between them.
+
+Why it pays
+    Each step of the epilogue reads and writes the whole result once more; in the convolution's loop it costs a register.
+
+Declines when
+    Nothing of its own: it stands on `convolution` and declines with it.
+
+Not recognised
+    A scalar bias. Movement after the residual. Training batch norm (its statistics need the whole result first).
+    An activation before the residual. Leaky relu, elu and other activations. A channel scale without a shift.
+
+Source
+    Jacob et al. 2018, section 3.2, for folding batch norm into a convolution; the order is ResNet's (He et al. 2016).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from topos_core.cost.work import Work
+from topos_core.matching.catalog import patterns
+from topos_core.matching.epilogue import Stage, layout_of, read_stages
+from topos_core.matching.facts import EpilogueFacts
+from topos_core.matching.match import Match, NearMiss
+from topos_core.matching.pattern import Example, Pattern
+from topos_core.patterns.convolution import PATTERN as CONVOLUTION
+from topos_core.patterns.convolution import work as convolution_work
+from topos_core.tape.tape import Tape
+
+if TYPE_CHECKING:
+    from topos_core.matching.context import Context
+
+IDENTIFIER = "conv_bn_activation"
+NORM = "batch_norm_inference"
+
+
+def find(context: Context, root: int) -> Match | NearMiss | None:
+    """Gives the convolution whose epilogue ends at `root`."""
+    stage = context.once(_stages).get(root)
+    if stage is None or not stage.applied or root == stage.convolution.root:
+        return None
+    convolution = stage.convolution
+    bindings = dict(convolution.bindings)
+    if stage.bias is not None:
+        bindings["bias"] = stage.bias
+    epsilon = None
+    if stage.norm is not None:
+        epsilon = stage.norm.facts.epsilon
+        for name, value in stage.norm.bindings.items():
+            if name != "x":
+                bindings[f"bn_{name}"] = value
+    if stage.residual is not None:
+        bindings["residual"] = stage.residual
+    facts = EpilogueFacts(
+        convolution=convolution.facts,
+        result=layout_of(stage),
+        bias=stage.bias is not None,
+        norm=epsilon,
+        residual=stage.residual is not None,
+        activation=stage.activation,
+    )
+    inside = context.region(root, bindings)
+    return Match(IDENTIFIER, root, bindings, inside.interior, inside.computing, {}, facts)
+
+
+def work(tape: Tape, match: Match) -> Work:
+    """Counts the convolution and one or two operations per element and step; the result is written once."""
+    facts = match.facts
+    inner = Match(CONVOLUTION.identifier, match.root, _own(match), frozenset(), frozenset(), {}, facts.convolution)
+    convolution = convolution_work(tape, inner)
+    size = tape.type_of(match.root).size
+    steps = facts.bias + 2 * (facts.norm is not None) + facts.residual + (facts.activation != "none")
+    extra = set(match.bindings.values()) - set(_own(match).values())
+    return Work(
+        flops=convolution.flops + steps * size,
+        transcendentals=size * (facts.activation not in ("none", "relu", "relu6", "hardswish")),
+        bytes_read=convolution.bytes_read + sum(tape.type_of(value).bytes for value in extra),
+        bytes_written=convolution.bytes_written,
+    )
+
+
+def _own(match: Match) -> dict[str, int]:
+    return {name: match.bindings[name] for name in ("x", "kernel")}
+
+
+def _stages(context: Context) -> dict[int, Stage]:
+    """Reads all epilogues of a tape, once."""
+    roots = (value for value, op in enumerate(context.tape.ops) if op.name in CONVOLUTION.roots)
+    found = [context.answer(CONVOLUTION, value) for value in roots]
+    norm = patterns().get(NORM)
+    return read_stages(
+        context,
+        [match for match in found if isinstance(match, Match)],
+        (lambda value: context.answer(norm, value)) if norm is not None else (lambda value: None),
+    )
+
+
+def _convolved(x: Any, w: Any) -> Any:
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
+    return np.einsum("bchwij,ocij->bohw", windows, w)
+
+
+def _examples() -> tuple[Example, ...]:
+    def bias(x: Any, w: Any, b: Any) -> Any:
+        return _convolved(x, w) + b[:, None, None]
+
+    def relu(x: Any, w: Any) -> Any:
+        return np.maximum(_convolved(x, w), 0)
+
+    def commuted(x: Any, w: Any, b: Any) -> Any:
+        return np.maximum(0, b.reshape(1, 4, 1, 1) + _convolved(x, w))
+
+    def residual(x: Any, w: Any, b: Any, r: Any) -> Any:
+        return np.maximum(r + (_convolved(x, w) + b[:, None, None]), 0)
+
+    def silu(x: Any, w: Any) -> Any:
+        y = _convolved(x, w)
+        return y / (1 + np.exp(-y))
+
+    image, kernel, vector = "f32[2,3,6,6]", "f32[4,3,3,3]", "f32[4]"
+    return (
+        Example("bias", bias, {"x": image, "w": kernel, "b": vector}),
+        Example("relu", relu, {"x": image, "w": kernel}),
+        Example("bias and relu, commuted", commuted, {"x": image, "w": kernel, "b": vector}),
+        Example("bias, residual and relu", residual, {"x": image, "w": kernel, "b": vector, "r": "f32[2,4,4,4]"}),
+        Example("silu", silu, {"x": image, "w": kernel}),
+    )
+
+
+def _counterexamples() -> tuple[Example, ...]:
+    def plain(x: Any, w: Any) -> Any:
+        return _convolved(x, w)
+
+    def bias_by_column(x: Any, w: Any, b: Any) -> Any:
+        return _convolved(x, w) * b
+
+    def leaky(x: Any, w: Any) -> Any:
+        y = _convolved(x, w)
+        return np.maximum(y, 0.1 * y)
+
+    image, kernel = "f32[2,3,6,6]", "f32[4,3,3,3]"
+    return (
+        Example("nothing follows", plain, {"x": image, "w": kernel}),
+        Example("scaled by column", bias_by_column, {"x": image, "w": kernel, "b": "f32[4]"}),
+        Example("leaky relu", leaky, {"x": image, "w": kernel}),
+    )
+
+
+PATTERN = Pattern(
+    identifier=IDENTIFIER,
+    documentation=__doc__ or "",
+    roots=frozenset(("add", "sub", "mul", "div", "neg", "maximum", "minimum", "tanh", "select")),
+    find=find,
+    work=work,
+    examples=_examples(),
+    counterexamples=_counterexamples(),
+)
