@@ -6,18 +6,19 @@ over the convolution's result, and what has been applied so far.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from topos_core.matching.activation import read_activation
 from topos_core.matching.affine import Digit, Digits, regrouped
+from topos_core.matching.channelwise import Frame, Norm, channel_vector, read_norm
 from topos_core.matching.context import Context
-from topos_core.matching.contraction import Cut, shared_digits
-from topos_core.matching.facts import ConvolutionFacts, Layout, NormFacts
+from topos_core.matching.facts import ConvolutionFacts, Layout
 from topos_core.matching.layout import Piece, build, usual
-from topos_core.matching.match import Match, NearMiss
+from topos_core.matching.match import Match
 from topos_core.matching.movement import moved
 from topos_core.matching.view import View
+from topos_core.ops.catalog import definition
 
 CANONICAL: Final = -2  # the base of a stage's view: the result as [batch, group, feature, positions...]
 ACTIVATIONS: Final = frozenset(("maximum", "minimum", "mul", "div", "tanh", "select", "add"))
@@ -32,7 +33,7 @@ class Stage(NamedTuple):
         convolution: The convolution's match.
         layout: The value's view over the canonical result.
         bias, residual: Bound values, or None.
-        norm: The batch norm's match, or None.
+        norm: The batch norm's vectors and epsilon, or None.
         activation: Its name, or `none`.
         alone: Whether every value since the convolution has one reader.
     """
@@ -40,7 +41,7 @@ class Stage(NamedTuple):
     convolution: Match
     layout: View
     bias: int | None = None
-    norm: Match | None = None
+    norm: Norm | None = None
     residual: int | None = None
     activation: str = "none"
     alone: bool = True
@@ -51,24 +52,42 @@ class Stage(NamedTuple):
         return self.bias is not None or self.norm is not None or self.residual is not None or self.activation != "none"
 
 
-Answer = Callable[[int], Match | NearMiss | None]
+class Laid(NamedTuple):
+    """How a value that is computed from a convolution, element by element, lies over its canonical result."""
+
+    view: View
+    channels: int
+
+    @property
+    def frame(self) -> Frame:
+        """Gives the output channel, group above feature, as one number per digit."""
+        features = self.view.base_shape[2]
+        return tuple(
+            tuple(Digit(d.extent, (d.coefficients[1] * features + d.coefficients[2],)) for d in axis)
+            for axis in self.view.axes
+        )
 
 
-def read_stages(context: Context, roots: Sequence[Match], norm: Answer) -> dict[int, Stage]:
-    """Carries stages through the tape. `roots` are convolutions; `norm` answers for batch norms at a value."""
+def read_stages(context: Context, roots: Sequence[Match]) -> dict[int, Stage]:
+    """Carries stages through the tape, from every convolution in `roots`."""
     stages: dict[int, Stage] = {}
+    laid: dict[int, Laid] = {}
     if not roots:
         return stages
     inner: set[int] = set()
     for match in roots:
         inner |= match.interior & match.computing
     starts = {match.root: match for match in roots if match.root not in inner}
-    first = min(starts, default=len(context.tape.ops))
-    for value in range(first, len(context.tape.ops)):
+    for value in range(min(starts, default=len(context.tape.ops)), len(context.tape.ops)):
         if value in inner or not context.is_live(value):
             continue
         start = starts.get(value)
-        stage = Stage(start, _start(context, start)) if start is not None else _next(context, stages, value, norm)
+        if start is not None:
+            laid[value] = Laid(_start(context, start), start.facts.out_channels)
+            stage: Stage | None = Stage(start, laid[value].view)
+        else:
+            _lay(context, laid, value)
+            stage = _next(context, stages, laid, value) if value in laid else None
         if stage is not None:
             stages[value] = stage._replace(alone=stage.alone and len(context.readers[value]) <= 1)
     return stages
@@ -91,17 +110,33 @@ def layout_of(stage: Stage) -> Layout:
     return build(rows, wanted, usual(spatial, "bfS", "bSf", "fS", "Sf", "bS", "S"), ("b", "f"))
 
 
-def _next(context: Context, stages: Mapping[int, Stage], value: int, norm: Answer) -> Stage | None:
+def _lay(context: Context, laid: dict[int, Laid], value: int) -> None:
+    """Keeps the layout through elementwise ops and rearrangements."""
+    op = context.op(value)
+    below = next((laid[o] for o in reversed(op.operands) if o in laid), None)
+    if below is None:
+        return
+    if op.name in ("reshape", "permute"):
+        view = moved(context.tape, op, lambda _: below.view)
+        if view is not None:
+            laid[value] = below._replace(view=view)
+    elif definition(op.name).kind == "elementwise":
+        laid[value] = below
+
+
+def _next(context: Context, stages: Mapping[int, Stage], laid: Mapping[int, Laid], value: int) -> Stage | None:
     op = context.op(value)
     found = [(operand, stages[operand]) for operand in dict.fromkeys(op.operands) if operand in stages]
     if op.name in ("reshape", "permute"):
-        return _moved(context, value, found[0][1]) if found else None
-    if op.name in ("add", "sub", "mul", "div", "neg"):
-        normed = _normalised(stages, norm(value))
+        if not found or found[0][1].residual is not None:
+            return None  # past a residual the layouts of both would part ways
+        return found[0][1]._replace(layout=laid[value].view)
+    if op.name in ("add", "sub", "mul", "div"):
+        normed = _normalised(context, stages, laid, value)
         if normed is not None:
-            return normed
+            return normed._replace(layout=laid[value].view)
     if op.name == "add" and found:
-        added = _added(context, value, found)
+        added = _added(context, found, laid[value], value)
         if added is not None:
             return added
     if op.name in ACTIVATIONS:
@@ -136,15 +171,7 @@ def _view_of(layout: Layout, roles: Sequence[str], shape: Sequence[int]) -> View
     return view._replace(axes=groups)
 
 
-def _moved(context: Context, value: int, stage: Stage) -> Stage | None:
-    """Follows a rearrangement; past a residual the layouts of both would part ways."""
-    if stage.residual is not None:
-        return None
-    layout = moved(context.tape, context.op(value), lambda _: stage.layout)
-    return None if layout is None else stage._replace(layout=layout)
-
-
-def _added(context: Context, value: int, found: Sequence[tuple[int, Stage]]) -> Stage | None:
+def _added(context: Context, found: Sequence[tuple[int, Stage]], laid: Laid, value: int) -> Stage | None:
     """Reads an addition as a bias where the other operand varies along channels alone, else as a residual."""
     op = context.op(value)
     if len(set(op.operands)) < 2:
@@ -155,7 +182,7 @@ def _added(context: Context, value: int, found: Sequence[tuple[int, Stage]]) -> 
         if stage.activation != "none" or stage.residual is not None:
             continue
         if stage.bias is None and stage.norm is None:
-            vector = channel_vector(context, stage, other)
+            vector = channel_vector(context, laid.frame, laid.channels, other)
             if vector is not None:
                 return stage._replace(bias=vector)
         if context.op(context.view(other).base).name != "constant" and not _depends(context, other, stage):
@@ -166,20 +193,18 @@ def _added(context: Context, value: int, found: Sequence[tuple[int, Stage]]) -> 
     return stage._replace(residual=other)
 
 
-def _normalised(stages: Mapping[int, Stage], answer: Match | NearMiss | None) -> Stage | None:
+def _normalised(context: Context, stages: Mapping[int, Stage], laid: Mapping[int, Laid], value: int) -> Stage | None:
     """Reads a batch norm whose statistics are given, over the channels of the convolution."""
-    if not isinstance(answer, Match) or answer.bindings["x"] not in stages:
-        return None
-    stage = stages[answer.bindings["x"]]
-    facts: NormFacts = answer.facts
-    if stage.norm is not None or stage.residual is not None or stage.activation != "none":
-        return None
-    if facts.image != facts.result or facts.channels != stage.convolution.facts.out_channels:
-        return None
-    channels = _view_of(facts.image, ("c", "n"), stage.layout.shape)
-    if not _is_channel(stage, [_only(digit, 0) for axis in channels.axes for digit in axis], channels):
-        return None
-    return stage._replace(norm=answer)
+
+    def is_leaf(v: int) -> bool:
+        stage = stages.get(v)
+        return stage is not None and stage.norm is None and stage.residual is None and stage.activation == "none"
+
+    def frame_of(v: int) -> Frame | None:
+        return laid[v].frame if v in laid else None
+
+    norm = read_norm(context, value, laid[value].channels, is_leaf, frame_of)
+    return None if norm is None else stages[norm.leaf]._replace(norm=norm)
 
 
 def _activated(context: Context, stages: Mapping[int, Stage], value: int) -> Stage | None:
@@ -188,61 +213,6 @@ def _activated(context: Context, stages: Mapping[int, Stage], value: int) -> Sta
         return None
     name, leaf = found
     return stages[leaf]._replace(activation=name)
-
-
-def channel_vector(context: Context, stage: Stage, value: int) -> int | None:
-    """Finds the value behind `value` that holds one element per output channel; None where it varies otherwise."""
-    count = stage.convolution.facts.out_channels
-    for candidate in _chain(context, value):
-        op = context.op(candidate)
-        if op.type.size != count or (count == 1 and op.name == "constant"):
-            continue  # a number, not a vector of one
-        view = context.view(value)
-        if view.base != candidate:
-            view = Cut(context.tape, context.views, frozenset((candidate,))).of(value)
-        if view.base == candidate and not view.bounds and not any(view.offsets) and set(view.divisors) <= {1}:
-            weights = [1] * len(view.base_shape)
-            for k in reversed(range(len(weights) - 1)):
-                weights[k] = weights[k + 1] * view.base_shape[k + 1]
-            flat = [
-                sum(w * c for w, c in zip(weights, digit.coefficients, strict=True))
-                for axis in view.axes
-                for digit in axis
-            ]
-            if _is_channel(stage, flat, view):
-                return candidate
-    return None
-
-
-def _chain(context: Context, value: int) -> Iterator[int]:
-    """Lists a value and what it moves, the deepest first."""
-    chain = [value]
-    base = context.view(value).base
-    while chain[-1] != base and context.op(chain[-1]).operands:
-        chain.append(context.op(chain[-1]).operands[0])
-    return reversed(chain)
-
-
-def _is_channel(stage: Stage, flat: Sequence[int], view: View) -> bool:
-    """Says whether a vector's index, one coefficient per digit of `view`, is the output channel: group, then feature."""
-    features = stage.layout.base_shape[2]
-    at = 0
-    for mine, theirs in zip(stage.layout.axes, view.axes, strict=True):
-        indexed = tuple(Digit(digit.extent, (flat[at + k],)) for k, digit in enumerate(theirs))
-        at += len(theirs)
-        pairs = shared_digits(mine, indexed)
-        if pairs is None:
-            return False
-        for _, stepped, index in pairs:
-            assert stepped is not None  # both sides have digits
-            assert index is not None
-            if stepped[1] * features + stepped[2] != index[0]:
-                return False
-    return True
-
-
-def _only(digit: Digit, form: int) -> int:
-    return digit.coefficients[form]
 
 
 def _depends(context: Context, value: int, stage: Stage) -> bool:

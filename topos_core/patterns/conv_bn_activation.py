@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.catalog import patterns
 from topos_core.matching.epilogue import Stage, layout_of, read_stages
 from topos_core.matching.facts import EpilogueFacts
 from topos_core.matching.match import Match, NearMiss
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from topos_core.matching.context import Context
 
 IDENTIFIER = "conv_bn_activation"
-NORM = "batch_norm_inference"
 
 
 def find(context: Context, root: int) -> Match | NearMiss | None:
@@ -53,10 +51,10 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
         bindings["bias"] = stage.bias
     epsilon = None
     if stage.norm is not None:
-        epsilon = stage.norm.facts.epsilon
-        for name, value in stage.norm.bindings.items():
-            if name != "x":
-                bindings[f"bn_{name}"] = value
+        epsilon = stage.norm.epsilon
+        bindings |= {"bn_mean": stage.norm.mean, "bn_variance": stage.norm.variance}
+        bindings |= {"bn_scale": stage.norm.scale} if stage.norm.scale is not None else {}
+        bindings |= {"bn_shift": stage.norm.shift} if stage.norm.shift is not None else {}
     if stage.residual is not None:
         bindings["residual"] = stage.residual
     facts = EpilogueFacts(
@@ -95,12 +93,7 @@ def _stages(context: Context) -> dict[int, Stage]:
     """Reads all epilogues of a tape, once."""
     roots = (value for value, op in enumerate(context.tape.ops) if op.name in CONVOLUTION.roots)
     found = [context.answer(CONVOLUTION, value) for value in roots]
-    norm = patterns().get(NORM)
-    return read_stages(
-        context,
-        [match for match in found if isinstance(match, Match)],
-        (lambda value: context.answer(norm, value)) if norm is not None else (lambda value: None),
-    )
+    return read_stages(context, [match for match in found if isinstance(match, Match)])
 
 
 def _convolved(x: Any, w: Any) -> Any:

@@ -39,7 +39,7 @@ def evaluate_match(tape: Tape, match: Match, values: Any) -> None:
     want = values[match.root]
     with np.errstate(all="ignore"):
         got = formula(match, arrays, want.shape)
-    assert got.shape == want.shape and got.dtype == want.dtype, (match.id, got.shape, got.dtype, want.shape, want.dtype)
+    assert (got.shape, got.dtype) == (want.shape, want.dtype), match.id
     if np.issubdtype(want.dtype, np.floating):
         limit = 2e-2 if want.dtype.itemsize == 2 else 1e-4
         np.testing.assert_allclose(got, want, rtol=limit, atol=limit, err_msg=match.id)

@@ -142,3 +142,74 @@ def test_grouped_results_keep_groups_above_features():
 
     _, match = last(grouped, x="f32[2,4,6,6]", w="f32[6,2,3,3]", b="f32[6]")
     assert match.facts.result.roles == ("b", "g", "f", "0", "1")
+
+
+def column(a):
+    return a[:, None, None]
+
+
+def norm_as_written(x, w, m, v, s, t):
+    return (convolved(x, w) - column(m)) / np.sqrt(column(v) + 1e-5) * column(s) + column(t)
+
+
+def norm_as_scale_and_shift(x, w, m, v, s, t):
+    k = s / np.sqrt(v + 1e-5)
+    return convolved(x, w) * column(k) + column(t - m * k)
+
+
+def norm_by_reciprocal(x, w, m, v, s, t):
+    return column(t) + column(s) * ((convolved(x, w) - column(m)) * column(1 / np.sqrt(1e-5 + v)))
+
+
+def norm_by_power(x, w, m, v, s, t):
+    return column((v + 1e-5) ** -0.5 * s) * (convolved(x, w) - column(m)) + column(t)
+
+
+def norm_before_the_reshape(x, w, m, v, s, t):
+    u = sliding_window_view(x, (3, 3), axis=(2, 3)).transpose(0, 2, 3, 1, 4, 5).reshape(32, 27)
+    y = u @ w.transpose(1, 2, 3, 0).reshape(27, 4)
+    y = (y - m) / np.sqrt(v + 1e-5)
+    return y.reshape(2, 4, 4, 4).transpose(0, 3, 1, 2) * column(s) + column(t)
+
+
+NORMS = [norm_as_written, norm_as_scale_and_shift, norm_by_reciprocal, norm_by_power, norm_before_the_reshape]
+
+
+@pytest.mark.parametrize("function", NORMS, ids=lambda f: f.__name__)
+def test_a_batch_norm_is_found_in_any_spelling(function):
+    tape, match = last(
+        lambda x, w, m, v, s, t: np.maximum(function(x, w, m, abs(v), s, t), 0),
+        x=IMAGE, w=KERNEL, m=VECTOR, v=VECTOR, s=VECTOR, t=VECTOR,
+    )  # fmt: skip
+    assert match.facts.norm == pytest.approx(1e-5)
+    assert match.facts.activation == "relu"
+    names = {name: tape.names.get(value) for name, value in match.bindings.items() if name.startswith("bn_")}
+    assert names == {"bn_mean": "m", "bn_variance": None, "bn_scale": "s", "bn_shift": "t"}
+
+
+def test_bias_norm_residual_and_relu_stand_in_one_match():
+    def block(x, w, b, m, v, s, t, r):
+        y = convolved(x, w) + column(b)
+        return np.maximum((y - column(m)) / np.sqrt(column(abs(v)) + 1e-5) * column(s) + column(t) + r, 0)
+
+    _, match = last(block, x=IMAGE, w=KERNEL, b=VECTOR, m=VECTOR, v=VECTOR, s=VECTOR, t=VECTOR, r="f32[2,4,4,4]")
+    facts = match.facts
+    assert (facts.bias, facts.norm is not None, facts.residual, facts.activation) == (True, True, True, "relu")
+    assert set(match.bindings) == {
+        "x", "kernel", "bias", "bn_mean", "bn_variance", "bn_scale", "bn_shift", "residual",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w, m, v: (convolved(x, w) - column(m)) / (np.sqrt(column(abs(v))) + 1e-5),
+        lambda x, w, m, v: (convolved(x, w) - column(m)) / column(abs(v) + 1e-5),
+        lambda x, w, m, v: (convolved(x, w) + column(m)) / np.sqrt(column(abs(v)) + 1e-5),
+        lambda x, w, m, v: convolved(x, w) / np.sqrt(column(abs(v)) + 1e-5),
+    ],
+    ids=["epsilon outside the root", "no root", "mean added", "no mean"],
+)
+def test_near_norms_are_no_norms(function):
+    _, pool = check(function, {"x": IMAGE, "w": KERNEL, "m": VECTOR, "v": VECTOR})
+    assert not [m for m in matches_of(pool, "conv_bn_activation") if m.facts.norm is not None]

@@ -80,7 +80,7 @@ def test_the_kernel_is_the_value_nearest_to_the_root_that_rearranges_it_whole():
 
 
 def test_units_get_the_roles_of_the_recorded_order_back():
-    tape, match = convolution(spellings.unit_everything, {"x": "f32[1,1,6,6]", "w": "f32[2,1,3,3]"})
+    _, match = convolution(spellings.unit_everything, {"x": "f32[1,1,6,6]", "w": "f32[2,1,3,3]"})
     assert match.facts.image.shape == (1, 1, 6, 6)
     assert match.facts.image.roles == ("b", "f", "0", "1")
     assert match.facts.kernel.roles == ("i", "0", "1", "o")

@@ -15,7 +15,7 @@ def run(count: int, first_seed: int) -> Counter:
     tally: Counter = Counter()
     for seed in range(first_seed, first_seed + count):
         case = random_case(seed)
-        tape, pool = check(case.function, case.specs, seed)
+        _, pool = check(case.function, case.specs, seed)
         tally[case.slides, bool(matches_of(pool, case.pattern))] += 1
         assert not pool.near_misses, f"{case.name}: {pool.near_misses}"
     return tally

@@ -1,0 +1,281 @@
+"""Batch norms over a value's channels, read as `A * y + B` with one number per channel.
+
+An expression of one value and of per-channel vectors is multiplied out into monomials with rational exponents, so it does
+not matter whether scale and shift were folded, in which order they stand, or where the root was taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from topos_core.matching.affine import Digit, Digits
+from topos_core.matching.context import Context
+from topos_core.matching.contraction import Cut, shared_digits
+from topos_core.matching.view import View
+
+Frame = tuple[Digits, ...]
+"""The axes of a value; every digit has one coefficient, what a step of it adds to the channel's number."""
+
+Atom = Any  # `VALUE`, the number of a vector's value, or a polynomial (under a root)
+Monomial = tuple[tuple[Atom, Fraction], ...]
+Polynomial = dict[Monomial, float]
+
+VALUE: Final = "y"
+DEPTH: Final = 16
+HALF: Final = Fraction(1, 2)
+_ARITHMETIC: Final = frozenset(("add", "sub", "mul", "div", "pow", "sqrt", "rsqrt", "neg"))
+TERMS: Final = 16
+"""Monomials kept; a batch norm multiplied out has three."""
+
+
+class Norm(NamedTuple):
+    """A batch norm with given statistics: vectors by name, and epsilon."""
+
+    leaf: int
+    mean: int
+    variance: int
+    scale: int | None
+    shift: int | None
+    epsilon: float
+
+
+def read_norm(
+    context: Context,
+    root: int,
+    channels: int,
+    is_leaf: Callable[[int], bool],
+    frame_of: Callable[[int], Frame | None],
+) -> Norm | None:
+    """Reads a value as `(y - mean) / sqrt(variance + epsilon) * scale + shift` of one leaf `y`.
+
+    `frame_of` gives the frame of every value that is computed from the leaf element by element, or moved.
+    """
+    reader = _Reader(context, channels, is_leaf, frame_of)
+    polynomial = reader.above(root, 0)
+    return None if polynomial is None or reader.leaf is None else _norm(reader.leaf, polynomial)
+
+
+def channel_vector(context: Context, frame: Frame, channels: int, value: int) -> int | None:
+    """Finds the value behind `value`, the deepest, with one element per channel; None where it varies otherwise."""
+    for candidate in _chain(context, value):
+        op = context.op(candidate)
+        if op.type.size != channels or (channels == 1 and op.name == "constant"):
+            continue  # a number is no vector of one
+        view = context.view(value)
+        if view.base != candidate:
+            view = Cut(context.tape, context.views, frozenset((candidate,))).of(value)
+        if view.base == candidate and _follows(view, frame):
+            return candidate
+    return None
+
+
+def flat_frame(shape: Sequence[int]) -> Frame:
+    """Gives the frame of a vector of channels, whatever its shape: its row-major index is the channel."""
+    weights = [1] * len(shape)
+    for k in reversed(range(len(shape) - 1)):
+        weights[k] = weights[k + 1] * shape[k + 1]
+    return tuple((Digit(e, (w,)),) if e != 1 else () for e, w in zip(shape, weights, strict=True))
+
+
+class _Reader:
+    """Multiplies out one expression; `leaf` is the value that it is an expression of."""
+
+    def __init__(
+        self,
+        context: Context,
+        channels: int,
+        is_leaf: Callable[[int], bool],
+        frame_of: Callable[[int], Frame | None],
+    ) -> None:
+        self._context = context
+        self._channels = channels
+        self._is_leaf = is_leaf
+        self._frame_of = frame_of
+        self.leaf: int | None = None
+
+    def above(self, value: int, depth: int) -> Polynomial | None:
+        """Reads an op above the leaf: one operand leads to the leaf, the other varies by channel alone."""
+        op = self._context.op(value)
+        if depth > 0 and self._is_leaf(value):
+            self.leaf = value if self.leaf is None else self.leaf
+            return {((VALUE, Fraction(1)),): 1.0} if self.leaf == value else None
+        frame = self._frame_of(value)
+        if frame is None or depth > DEPTH:
+            return None
+        if op.name in ("reshape", "permute"):
+            return self.above(op.operands[0], depth + 1)
+        if op.name not in ("add", "sub", "mul", "div"):
+            return None
+        parts: list[Polynomial] = []
+        for operand in op.operands:
+            leads = self._frame_of(operand) is not None
+            part = self.above(operand, depth + 1) if leads else self._vector(operand, frame, depth + 1)
+            if part is None:
+                return None
+            parts.append(part)
+        return _combined(op.name, parts[0], parts[1])
+
+    def _vector(self, value: int, frame: Frame, depth: int) -> Polynomial | None:
+        """Reads a value that varies by channel alone, or a number."""
+        number = _number(self._context, value)
+        if number is not None:
+            return {(): number} if number else {}
+        found = channel_vector(self._context, frame, self._channels, value)
+        if found is None:
+            return None
+        op = self._context.op(found)
+        if op.name in _ARITHMETIC and depth < DEPTH:
+            inner = flat_frame(op.type.shape)
+            parts = [self._vector(operand, inner, depth + 1) for operand in op.operands]
+            read = [part for part in parts if part is not None]
+            if len(read) == len(parts):
+                combined = _applied(op.name, read[0]) if len(read) == 1 else _combined(op.name, read[0], read[1])
+                if combined is not None:
+                    return combined
+        return {((found, Fraction(1)),): 1.0}
+
+
+def _norm(leaf: int, polynomial: Polynomial) -> Norm | None:
+    slope: list[tuple[Monomial, float]] = []
+    rest: Polynomial = {}
+    for monomial, coefficient in polynomial.items():
+        power = dict(monomial).get(VALUE, Fraction(0))
+        if power == 1:
+            slope.append((tuple(a for a in monomial if a[0] != VALUE), coefficient))
+        elif power == 0:
+            rest[monomial] = coefficient
+        else:
+            return None
+    if len(slope) != 1 or slope[0][1] != 1.0:
+        return None
+    factors = slope[0][0]
+    roots = [atom for atom, power in factors if isinstance(atom, tuple) and power == -HALF]
+    scales = [atom for atom, power in factors if isinstance(atom, int) and power == 1]
+    if len(roots) != 1 or len(scales) > 1 or len(factors) != 1 + len(scales):
+        return None
+    inside = dict(roots[0])
+    epsilon = inside.pop((), None)
+    if epsilon is None or epsilon <= 0 or len(inside) != 1:
+        return None
+    ((variance, one),) = inside.items()
+    if one != 1.0 or len(variance) != 1 or variance[0][1] != 1 or not isinstance(variance[0][0], int):
+        return None
+    mean = shift = None
+    for monomial, coefficient in rest.items():
+        powers = dict(monomial)
+        if coefficient == 1.0 and len(monomial) == 1 and isinstance(monomial[0][0], int) and monomial[0][1] == 1:
+            if shift is not None:
+                return None
+            shift = monomial[0][0]
+        elif coefficient == -1.0 and mean is None:
+            mean = _quotient(powers, dict(factors))
+            if mean is None:
+                return None
+        else:
+            return None
+    if mean is None:
+        return None
+    return Norm(leaf, mean, variance[0][0], scales[0] if scales else None, shift, epsilon)
+
+
+def _quotient(powers: dict[Atom, Fraction], factors: dict[Atom, Fraction]) -> int | None:
+    """Divides a monomial by the slope: what is left must be one vector, the mean."""
+    left = dict(powers)
+    for atom, power in factors.items():
+        left[atom] = left.get(atom, Fraction(0)) - power
+    remaining = [(atom, power) for atom, power in left.items() if power]
+    if len(remaining) == 1 and remaining[0][1] == 1 and isinstance(remaining[0][0], int):
+        return remaining[0][0]
+    return None
+
+
+def _combined(name: str, a: Polynomial, b: Polynomial) -> Polynomial | None:
+    if name in ("add", "sub"):
+        sign = 1.0 if name == "add" else -1.0
+        out = dict(a)
+        for monomial, coefficient in b.items():
+            out[monomial] = out.get(monomial, 0.0) + sign * coefficient
+        return _kept(out)
+    if name == "mul":
+        return _product(a, b)
+    if name == "div":
+        inverse = _power(b, Fraction(-1))
+        return None if inverse is None else _product(a, inverse)
+    exponent = b.get((), 0.0) if set(b) <= {()} else 0.0
+    return _power(a, Fraction(exponent)) if abs(exponent) in (0.5, 1.0) else None
+
+
+def _applied(name: str, a: Polynomial) -> Polynomial | None:
+    if name == "neg":
+        return {monomial: -coefficient for monomial, coefficient in a.items()}
+    return _power(a, HALF if name == "sqrt" else -HALF)
+
+
+def _product(a: Polynomial, b: Polynomial) -> Polynomial | None:
+    out: Polynomial = {}
+    for first, x in a.items():
+        for second, y in b.items():
+            powers = dict(first)
+            for atom, power in second:
+                powers[atom] = powers.get(atom, Fraction(0)) + power
+            monomial = tuple(sorted(((k, p) for k, p in powers.items() if p), key=repr))
+            out[monomial] = out.get(monomial, 0.0) + x * y
+    return _kept(out)
+
+
+def _power(a: Polynomial, exponent: Fraction) -> Polynomial | None:
+    """Raises to a power; a sum under a root becomes an atom of its own."""
+    if not a:
+        return None
+    if len(a) == 1:
+        ((monomial, coefficient),) = a.items()
+        if coefficient > 0 and (exponent.denominator == 1 or not monomial or isinstance(monomial[0][0], tuple)):
+            raised = tuple((atom, power * exponent) for atom, power in monomial)
+            return {raised: float(coefficient ** float(exponent))}
+        if coefficient < 0 and exponent == -1:
+            return {tuple((atom, -power) for atom, power in monomial): 1 / coefficient}
+    atom = tuple(sorted(a.items(), key=repr))
+    return {((atom, exponent),): 1.0}
+
+
+def _kept(terms: Polynomial) -> Polynomial | None:
+    kept = {monomial: coefficient for monomial, coefficient in terms.items() if coefficient}
+    return kept if len(kept) <= TERMS else None
+
+
+def _number(context: Context, value: int) -> float | None:
+    view = context.view(value)
+    op = context.op(view.base)
+    if op.name != "constant" or view.bounds or isinstance(op.attributes["value"], np.ndarray):
+        return None
+    return float(op.attributes["value"])
+
+
+def _chain(context: Context, value: int) -> list[int]:
+    """Lists a value and what it moves, the deepest first."""
+    chain = [value]
+    base = context.view(value).base
+    while chain[-1] != base and context.op(chain[-1]).operands:
+        chain.append(context.op(chain[-1]).operands[0])
+    return chain[::-1]
+
+
+def _follows(view: View, frame: Frame) -> bool:
+    """Says whether a view reads its base, row-major, at the channel that the frame gives."""
+    if view.bounds or any(view.offsets) or any(q != 1 for q in view.divisors):
+        return False
+    weights = [1] * len(view.base_shape)
+    for k in reversed(range(len(weights) - 1)):
+        weights[k] = weights[k + 1] * view.base_shape[k + 1]
+    for mine, theirs in zip(frame, view.axes, strict=True):
+        flat = tuple(
+            Digit(d.extent, (sum(w * c for w, c in zip(weights, d.coefficients, strict=True)),)) for d in theirs
+        )
+        pairs = shared_digits(mine, flat)
+        if pairs is None or any(left != right for _, left, right in pairs):
+            return False
+    return True
