@@ -1,6 +1,6 @@
-"""A match's own formula, evaluated with NumPy from its bindings and facts alone.
+"""Formulas of matches, evaluated with NumPy from bindings and facts alone.
 
-It says what a match means: tests hold it against the recorded ops, and certificates are made from it. It is written to be
+A formula says what a match means: tests hold it against the recorded ops, and certificates are made from it. It is written to be
 read, not to be fast.
 """
 
@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 
 from topos_core.matching.facts import ConvolutionFacts, EpilogueFacts, Layout, Window, WindowReduceFacts
-from topos_core.matching.match import Match
 from topos_core.ops.erf import erf
 
 Arrays = Mapping[str, np.ndarray]
@@ -38,22 +37,6 @@ ACTIVATIONS: Final[Mapping[str, Callable[[np.ndarray], np.ndarray]]] = {
 }
 
 
-def evaluate(match: Match, arrays: Arrays, shape: Sequence[int]) -> np.ndarray:
-    """Evaluates a match's root from the arrays of its bindings.
-
-    Raises:
-        KeyError: The pattern's facts have no formula here.
-    """
-    facts = match.facts
-    if isinstance(facts, ConvolutionFacts):
-        return convolve(arrays, facts, shape)
-    if isinstance(facts, WindowReduceFacts):
-        return reduce_windows(arrays, facts, shape)
-    if isinstance(facts, EpilogueFacts):
-        return convolve_and_finish(arrays, facts, shape)
-    raise KeyError(f"no formula for {match.pattern}")
-
-
 def spread(value: np.ndarray, layout: Layout, roles: Sequence[str]) -> np.ndarray:
     """Looks at a value by roles: one axis per role, extent 1 where the layout has none."""
     order = [k for role in roles for k in _axes(layout, role)]
@@ -61,20 +44,20 @@ def spread(value: np.ndarray, layout: Layout, roles: Sequence[str]) -> np.ndarra
     return value.reshape(layout.shape).transpose(order).reshape(extents)
 
 
-def laid_out(value: np.ndarray, layout: Layout, roles: Sequence[str], shape: Sequence[int]) -> np.ndarray:
-    """Turns an array with one axis per role into the shape of a recorded value: the inverse of `spread`."""
+def laid_out(value: np.ndarray, layout: Layout, roles: Sequence[str]) -> np.ndarray:
+    """Turns an array with one axis per role into a layout's shape, the recorded value's own up to reshape."""
     order = [k for role in roles for k in _axes(layout, role)]
     split = value.reshape([layout.shape[k] for k in order])
-    return split.transpose(np.argsort(order)).reshape(tuple(shape))
+    return split.transpose(np.argsort(order))
 
 
-def convolve(arrays: Arrays, facts: ConvolutionFacts, shape: Sequence[int]) -> np.ndarray:
+def convolve(facts: ConvolutionFacts, arrays: Arrays) -> np.ndarray:
     """Evaluates a convolution; sums in float64 where the operands are floats."""
     roles = _result_roles(facts)
-    return laid_out(_convolved(arrays, facts), facts.result, roles, shape).astype(arrays["x"].dtype)
+    return laid_out(_convolved(arrays, facts), facts.result, roles)
 
 
-def convolve_and_finish(arrays: Arrays, facts: EpilogueFacts, shape: Sequence[int]) -> np.ndarray:
+def convolve_and_finish(facts: EpilogueFacts, arrays: Arrays) -> np.ndarray:
     """Evaluates a convolution, then bias, batch norm, residual and activation, in float64."""
     roles = _result_roles(facts.convolution)
     value = _convolved(arrays, facts.convolution)
@@ -94,7 +77,7 @@ def convolve_and_finish(arrays: Arrays, facts: EpilogueFacts, shape: Sequence[in
     if facts.residual:
         value = value + spread(arrays["residual"], facts.result, roles)
     value = ACTIVATIONS[facts.activation](value)
-    return laid_out(value, facts.result, roles, shape).astype(arrays["x"].dtype)
+    return laid_out(value, facts.result, roles)
 
 
 def _result_roles(facts: ConvolutionFacts) -> list[str]:
@@ -121,7 +104,7 @@ def _convolved(arrays: Arrays, facts: ConvolutionFacts) -> np.ndarray:
     return total
 
 
-def reduce_windows(arrays: Arrays, facts: WindowReduceFacts, shape: Sequence[int]) -> np.ndarray:
+def reduce_windows(facts: WindowReduceFacts, arrays: Arrays) -> np.ndarray:
     """Evaluates a reduction over windows; sums in float64 where the operand is a float."""
     image = arrays["x"]
     for k, window in enumerate(facts.windows):
@@ -141,7 +124,7 @@ def reduce_windows(arrays: Arrays, facts: WindowReduceFacts, shape: Sequence[int
     if facts.scale != 1.0:
         total = total * facts.scale
     roles = [str(k) for k in range(image.ndim)]
-    return laid_out(total, facts.result, roles, shape).astype(arrays["x"].dtype)
+    return laid_out(total, facts.result, roles)
 
 
 def _axes(layout: Layout, role: str) -> list[int]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from topos_core.cost.work import Work
 from topos_core.matching.match import Match, NearMiss
 from topos_core.tape.tape import Tape
@@ -45,6 +47,8 @@ class Pattern:
         last: Elected last, on computing ops that no taken match claims.
         examples: Programs in which it matches exactly once.
         counterexamples: Programs in which it must not match; `code` is the near miss or decline that must be told.
+        evaluate: Computes `root` (row-major, up to reshape) and named results from the facts and the arrays of the
+            bindings alone, with NumPy.
         term: Its formula, where it is a scalar core: all terms of a search are tried at once, and `find` looks up.
     """
 
@@ -57,4 +61,5 @@ class Pattern:
     last: bool = False
     examples: tuple[Example, ...] = ()
     counterexamples: tuple[Example, ...] = ()
+    evaluate: Callable[[Any, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] | None = None
     term: Term | None = None

@@ -122,6 +122,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=finder("batch_norm_inference"),
     work=work,
+    evaluate=evaluate,
     examples=(Example("by hand", _by_hand, _IMAGE), Example("folded affine", _folded_by_hand, _ROWS)),
     counterexamples=(
         Example("epsilon outside the root", _outside, _ROWS, "eps-outside-root"),

@@ -135,6 +135,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=finder("batch_norm_training"),
     work=work,
+    evaluate=evaluate,
     named=("mean", "variance"),
     examples=(Example("by hand", _by_hand, _IMAGE), Example("with np.var", _with_var, {"x": "f32[12,6]"})),
     counterexamples=(

@@ -28,6 +28,7 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.epilogue import Stage, layout_of, read_stages
 from topos_core.matching.facts import EpilogueFacts
+from topos_core.matching.formula import Arrays, convolve_and_finish
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.patterns.convolution import PATTERN as CONVOLUTION
@@ -83,6 +84,11 @@ def work(tape: Tape, match: Match) -> Work:
         bytes_read=convolution.bytes_read + sum(tape.type_of(value).bytes for value in extra),
         bytes_written=convolution.bytes_written,
     )
+
+
+def evaluate(facts: EpilogueFacts, arrays: Arrays) -> dict[str, np.ndarray]:
+    """Computes the root from the bindings' arrays and the facts alone."""
+    return {"root": convolve_and_finish(facts, arrays)}
 
 
 def _own(match: Match) -> dict[str, int]:
@@ -153,6 +159,7 @@ PATTERN = Pattern(
     roots=frozenset(("add", "sub", "mul", "div", "neg", "maximum", "minimum", "tanh", "select")),
     find=find,
     work=work,
+    evaluate=evaluate,
     examples=_examples(),
     counterexamples=_counterexamples(),
 )

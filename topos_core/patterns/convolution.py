@@ -30,10 +30,14 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from topos_core.cost.work import Work
 from topos_core.matching.closure import common_chain, region
 from topos_core.matching.contraction import Form, OffGrid
 from topos_core.matching.convolution import STEPS, Convolution, kernel_layout, read_convolution
+from topos_core.matching.facts import ConvolutionFacts
+from topos_core.matching.formula import Arrays, convolve
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.recut import recut
@@ -72,6 +76,11 @@ def work(tape: Tape, match: Match) -> Work:
     taps = math.prod(window.size for window in facts.windows)
     read = sum(tape.type_of(value).bytes for value in set(match.bindings.values()))
     return Work(flops=2 * result.size * facts.in_channels * taps, bytes_read=read, bytes_written=result.bytes)
+
+
+def evaluate(facts: ConvolutionFacts, arrays: Arrays) -> dict[str, np.ndarray]:
+    """Computes the root from the bindings' arrays and the facts alone."""
+    return {"root": convolve(facts, arrays)}
 
 
 def _accepted(tape: Tape, form: Form) -> Convolution | None:
@@ -128,7 +137,6 @@ def _stacked_off_grid(context: Context, root: int, form: Form) -> NearMiss | Non
 
 
 def _examples() -> tuple[Example, ...]:
-    import numpy as np
     from numpy.lib.stride_tricks import sliding_window_view
 
     def windows_einsum(x: Any, w: Any) -> Any:
@@ -155,7 +163,6 @@ def _examples() -> tuple[Example, ...]:
 
 
 def _counterexamples() -> tuple[Example, ...]:
-    import numpy as np
     from numpy.lib.stride_tricks import sliding_window_view
 
     def padded_with_ones(x: Any, w: Any) -> Any:
@@ -187,6 +194,7 @@ PATTERN = Pattern(
     roots=frozenset(("matmul", "sum", "add")),
     find=find,
     work=work,
+    evaluate=evaluate,
     examples=_examples(),
     counterexamples=_counterexamples(),
 )

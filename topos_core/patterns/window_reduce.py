@@ -34,6 +34,7 @@ from topos_core.cost.work import Work
 from topos_core.matching.closure import region
 from topos_core.matching.contraction import Form, OffGrid
 from topos_core.matching.facts import WindowReduceFacts
+from topos_core.matching.formula import Arrays, reduce_windows
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.pooling import STEPS, Pooling, read_pooling
@@ -73,6 +74,11 @@ def work(tape: Tape, match: Match) -> Work:
     taps = math.prod(window.size for window in facts.windows)
     flops = result.size * (taps - 1 + (facts.scale != 1.0))
     return Work(flops=flops, bytes_read=tape.type_of(match.bindings["x"]).bytes, bytes_written=result.bytes)
+
+
+def evaluate(facts: WindowReduceFacts, arrays: Arrays) -> dict[str, np.ndarray]:
+    """Computes the root from the bindings' arrays and the facts alone."""
+    return {"root": reduce_windows(facts, arrays)}
 
 
 def _average(context: Context, root: int) -> Match | NearMiss | None:
@@ -208,6 +214,7 @@ PATTERN = Pattern(
     roots=frozenset(("max", "min", "sum", "maximum", "minimum", "add", "mul", "div")),
     find=find,
     work=work,
+    evaluate=evaluate,
     examples=_examples(),
     counterexamples=_counterexamples(),
 )
