@@ -9,7 +9,8 @@ says otherwise. A role that has extent 1 everywhere may be absent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -107,3 +108,19 @@ class EpilogueFacts:
     residual: bool
     activation: str
     residual_last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CoreFacts:
+    """A scalar core: every binding's layout and the root's, with the roles that the pattern's term gives to axes.
+
+    `layouts` has one entry per binding, `result` looks at the root. `extents` counts positions per role; a role of extent
+    1 may stand in no layout. `constants` are the numbers that the program chose (`epsilon`, `scale`). `options` say which
+    of several formulas it is, in the pattern's own words (`approximate: tanh`, `mask: keeps`).
+    """
+
+    layouts: Mapping[str, Layout]
+    result: Layout
+    extents: Mapping[str, int]
+    constants: Mapping[str, float] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found, order_of
 from topos_core.matching.core import Keys
 from topos_core.matching.facts import NormFacts
-from topos_core.matching.func import DEPTH
+from topos_core.matching.func import DEPTH, composed, digits_of
 from topos_core.matching.ideal import recorded
+from topos_core.matching.solving import close
 
 ROLES = {"n": "n", "c": "c"}
 
@@ -68,4 +70,28 @@ def sums_first_axis(keys: Keys, attempt: Attempt) -> bool:
             return True
         if depth < DEPTH:
             todo += [(kid.func, depth + 1) for kid in func.kids]
+    return False
+
+
+def is_centred(found: Found) -> bool:
+    """Says whether the x of a match is some value minus its own mean over the axes that the match reduces."""
+    func, map_ = found.attempt.bound["x"]
+    if func.kind != "sum" or len(func.kids) != 2:
+        return False
+    for mean, value in (func.kids, func.kids[::-1]):
+        inner = mean.func
+        if (
+            inner.kind != "reduce"
+            or inner.name != "sum"
+            or len(inner.kids) != 1
+            or inner.kids[0].func is not value.func
+        ):
+            continue
+        ratio = mean.weight / value.weight
+        if not isinstance(ratio, float) or not close(ratio * math.prod(inner.reduced), -1.0, 1e-6):
+            continue
+        kept = len(inner.shape)
+        gone = [k for k, one in enumerate(inner.kids[0].map) if any(digit >= kept for digit in digits_of((one,)))]
+        over = composed(tuple(value.map[k] for k in gone), map_)
+        return {found.label_of(found.attempt.root_of(digit)) for digit in digits_of(over)} == {"n"}
     return False

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from topos_core.matching.affine import Digits
-from topos_core.matching.core import Key, Keys, Rule
-from topos_core.matching.frame import Frame, framed
-from topos_core.matching.func import Form, Kid, Map, composed, form
+from topos_core.matching.core import Key, Keys, Rule, rounded
+from topos_core.matching.frame import Frame, framed, outward
+from topos_core.matching.func import Form, Kid, Map, composed, form, identity_map
 from topos_core.matching.products import power, unified
+from topos_core.matching.sums import merged_terms
 from topos_core.matching.symbol import Coefficient
 from topos_core.tape.op import Op
 from topos_core.tape.type import FLOATS
@@ -77,6 +78,36 @@ def _matmul(keys: Keys, value: int, op: Op) -> Key | None:
     if not kids:
         return keys.splat(coefficient * keys.tape.ops[a].type.shape[-1], op.type.shape)
     return _made(keys, None, "sum", coefficient, kids, frame, frame.axes[-1], frame.axes[:-1])
+
+
+def _logsumexp(keys: Keys, value: int, op: Op) -> Key | None:
+    """`log(sum(exp(x - m))) + m` with m the maximum: what the op means, and what people write."""
+    x = op.operands[0]
+    coefficient = keys.coefficients[x]
+    view = keys.clean(x)
+    frame = framed((view,))
+    func = keys.func_of(view)
+    if frame is None or not coefficient > 0 or func is keys.table.one:
+        return None
+    axes = op.attributes["axes"]
+    gone = [digit for axis in axes for digit in frame.axes[axis]]
+    kept = [digits for axis, digits in enumerate(frame.axes) if axis not in axes]
+    own = Kid(func, frame.maps[0], 1.0)
+    if not gone:
+        return coefficient, keys.mapped(own, kept, frame)
+    most, places = keys.table.make("reduce", "max", [own], frame.extents, None, gone)
+    top = Kid(most, tuple(outward(places, len(most.shape))), -1.0)
+    kids, factor = merged_terms([own, top])
+    shifted, places = keys.table.make("sum", "", [k._replace(weight=k.weight / factor) for k in kids], frame.extents)
+    over = tuple(outward(places, len(shifted.shape)))
+    inside = Kid(shifted, identity_map(shifted), rounded(coefficient * factor))
+    powers = keys.table.make("apply", "exp", [inside], shifted.shape).func
+    total, places = keys.table.make("reduce", "sum", [Kid(powers, over, 1.0)], frame.extents, None, gone)
+    logs = keys.table.make("apply", "log", [Kid(total, identity_map(total), 1.0)], total.shape).func
+    ends = [Kid(logs, tuple(outward(places, len(total.shape))), 1.0), Kid(most, top.map, coefficient)]
+    kids, factor = merged_terms(ends)
+    scaled = [kid._replace(weight=rounded(kid.weight / factor)) for kid in kids]
+    return factor, keys.placed(keys.table.make("sum", "", scaled, frame.extents), kept, frame)
 
 
 def _made(
@@ -184,4 +215,10 @@ def _through(map_: Map, inward: Mapping[int, int]) -> Map:
     return tuple(out)
 
 
-RULES: Final[Mapping[str, Rule]] = {"sum": _sum, "max": _max, "min": _min, "matmul": _matmul}
+RULES: Final[Mapping[str, Rule]] = {
+    "sum": _sum,
+    "max": _max,
+    "min": _min,
+    "logsumexp": _logsumexp,
+    "matmul": _matmul,
+}

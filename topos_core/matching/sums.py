@@ -45,7 +45,7 @@ def _added(keys: Keys, op: Op, sign: float) -> Key | None:
     left, first = _terms(keys, a, f, frame.maps[0], 1.0)
     right, second = _terms(keys, b, g, frame.maps[1], sign, len(left) < WIDEST)
     constant = first if second is None else second if first is None else first + second
-    kids, factor = _merged([*left, *right])
+    kids, factor = merged_terms([*left, *right])
     if len(kids) == 1 and constant is None:
         return kids[0].weight, keys.mapped(kids[0], frame.axes, frame)
     made = _made(keys, kids, factor, constant, frame.extents)
@@ -61,7 +61,7 @@ def _shifted(keys: Keys, a: int, b: int, sign: float) -> Key:
     if func is keys.table.one:
         return number + own * keys.coefficients[x], view
     terms, constant = _terms(keys, x, func, identity_map(func), own)
-    kids, factor = _merged(terms)
+    kids, factor = merged_terms(terms)
     made = _made(keys, kids, factor, number if constant is None else constant + number, func.shape)
     return factor, keys.recast(view, made.func, outward(made.places, len(made.func.shape)))
 
@@ -75,7 +75,7 @@ def _terms(keys: Keys, value: int, func: Func, map_: Map, sign: float, room: boo
     return [Kid(func, map_, coefficient)], None
 
 
-def _merged(terms: Sequence[Kid]) -> tuple[list[Kid], Coefficient]:
+def merged_terms(terms: Sequence[Kid]) -> tuple[list[Kid], Coefficient]:
     """Adds up equal operands whose signs agree (`2x - x` is NaN at infinity), sorts, and gives the factor in front."""
     total: dict[tuple[int, Map, bool], Kid] = {}
     for kid in terms:

@@ -198,6 +198,8 @@ def _template(
         if any(func is anchor_func for func in level):
             depth = k
         level = [kid.func for func in level for kid in func.kids]
+    if any(func.kind in ("leaf", "window") for func in keys.table.funcs):
+        raise InternalError(f"{form.__name__} holds an op that has no key; write its formula")
     nary = root.kind in ("sum", "product")
     most = len(root.kids) + (root.constant is not None) if nary else 1 << 30
     weights: dict[int, int] = {}

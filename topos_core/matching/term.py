@@ -136,8 +136,9 @@ def _at(
         attempt, hit = _replayed(keys, value, func, template)
         if hit:
             if template.lookalike is not None:
-                failure = Failure(NUMBERS + 1, 1 << 20, 0, template.lookalike.code, None, None, func)
-                result.missed.append(Missed(entry.name, template, value, failure, len(attempt.held), attempt))
+                if template.term.worth is None or template.term.worth(keys, attempt):
+                    failure = Failure(NUMBERS + 1, 1 << 20, 0, template.lookalike.code, None, None, func)
+                    result.missed.append(Missed(entry.name, template, value, failure, len(attempt.held), attempt))
                 continue
             match = found(entry.name, keys, template, value, attempt)
             if match is not None:

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.core.patterns.check import check, check_not, searched
+
+X = {"x": "f64[3,7]"}
+
+
+def quotient(x):
+    return x / (1 + np.exp(-x))
+
+
+def product(x):
+    return x * (1 / (1 + np.exp(-x)))
+
+
+def power(x):
+    return ((np.exp(-x) + 1) ** -1) * x
+
+
+def minus_one(x):
+    return x / (np.exp(x * -1) + 1)
+
+
+def by_exp(x):
+    e = np.exp(x)
+    return x * (e / (e + 1))
+
+
+def by_tanh(x):
+    return x * (0.5 * (np.tanh(x / 2) + 1))
+
+
+def reciprocal(x):
+    return x * np.reciprocal(1 + np.exp(np.negative(x)))
+
+
+def of_a_sum(x):
+    y = x + np.tanh(x)
+    return y / (1 + np.exp(-y))
+
+
+@pytest.mark.parametrize("spelling", [quotient, product, power, minus_one, by_exp, by_tanh, reciprocal, of_a_sum])
+def test_every_spelling_is_one_silu(spelling):
+    check("silu", spelling, X)
+
+
+def test_another_sign_or_factor_is_refused():
+    _, pool = searched(lambda x: x / (1 + np.exp(x)), X)
+    assert [m for m in pool.matches if m.pattern == "silu"] == []
+    check_not("silu", lambda x: x / (1 + np.exp(-1.5 * x)), X, "constant")
+
+
+def test_the_sigmoid_of_something_else_is_refused():
+    _, pool = searched(lambda x: x / (1 + np.exp(-np.tanh(x))), X)
+    assert [m for m in pool.matches if m.pattern == "silu"] == []

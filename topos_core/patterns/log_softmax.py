@@ -1,0 +1,110 @@
+"""The logarithm of softmax along any set of axes.
+
+Recognises
+    `x - m - log(sum(exp(x - m)))` with m the maximum, `x - (m + log(sum(exp(x - m))))`, `x - log(sum(exp(x)))`,
+    `log(softmax(x))` and `x - logsumexp(x)`, over one axis or several, in any rank and layout.
+
+Why it pays
+    One kernel reads x twice and writes once; the recorded ops read and write it five times.
+
+Declines when
+    Nothing beside the common rules.
+
+Not recognised
+    A logarithm of softmax plus a constant, sums of exponentials that are collected block by block.
+
+Source
+    Blanchard, Higham, Higham, Accurately computing the log-sum-exp and softmax functions (2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from topos_core.cost.work import Work
+from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.facts import CoreFacts
+from topos_core.matching.match import Match
+from topos_core.matching.pattern import Example, Pattern
+from topos_core.matching.summary import core_facts, evaluated
+from topos_core.matching.template import Term, anchor
+from topos_core.recording.elementary import logsumexp
+from topos_core.tape.tape import Tape
+
+
+def formula(x: Any) -> Any:
+    """The logarithm of softmax of `x: [k, n]` over n."""
+    shifted = x - x.max(-1, keepdims=True)
+    return shifted - anchor(np.log(np.exp(shifted).sum(-1, keepdims=True)))
+
+
+def summed(x: Any) -> Any:
+    """With the maximum added to the logarithm first."""
+    most = x.max(-1, keepdims=True)
+    return x - (most + anchor(np.log(np.exp(x - most).sum(-1, keepdims=True))))
+
+
+def unshifted(x: Any) -> Any:
+    """Without the shift by the maximum, which overflows where x is large."""
+    return x - anchor(np.log(np.exp(x).sum(-1, keepdims=True)))
+
+
+def of_softmax(x: Any) -> Any:
+    """As the logarithm of a quotient, which is -inf where the quotient underflows."""
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return anchor(np.log(powers / powers.sum(-1, keepdims=True)))
+
+
+def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Computes the match's own formula, shifted."""
+    return evaluated(TERM, facts, arrays, "k n")
+
+
+def work(tape: Tape, match: Match) -> Work:
+    """A maximum, two differences and a sum per element, one exp; one logarithm per row."""
+    x, root = tape.type_of(match.bindings["x"]), tape.type_of(match.root)
+    rows = match.facts.extents["k"]
+    return Work(4 * root.size + rows, root.size + rows, x.bytes, root.bytes)
+
+
+TERM = Term(
+    formula=formula, facts=core_facts, holes={"x": "k n"}, forms=(summed, unshifted, of_softmax)
+)  # fmt: skip
+
+
+def _textbook(x: Any) -> Any:
+    shifted = x - x.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def _maximum_last(x: Any) -> Any:
+    most = x.max(0)
+    return x - (np.log(np.exp(x - most).sum(0)) + most)
+
+
+def _by_logsumexp(x: Any) -> Any:
+    return x - logsumexp(x, 1, keepdims=True)
+
+
+def _base_two(x: Any) -> Any:
+    shifted = x - x.max(axis=-1, keepdims=True)
+    return shifted - np.log2(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+PATTERN = Pattern(
+    identifier="log_softmax",
+    documentation=__doc__ or "",
+    roots=ROOTS,
+    find=finder("log_softmax"),
+    work=work,
+    examples=(
+        Example("textbook", _textbook, {"x": "f32[4,6]"}),
+        Example("maximum added to the logarithm", _maximum_last, {"x": "f32[6,6]"}),
+        Example("by logsumexp", _by_logsumexp, {"x": "f32[4,6]"}),
+    ),
+    counterexamples=(Example("logarithm to base 2", _base_two, {"x": "f32[4,6]"}, "constant"),),
+    term=TERM,
+)

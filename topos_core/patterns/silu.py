@@ -1,0 +1,90 @@
+"""Sigmoid linear unit, also called swish.
+
+Recognises
+    `x * sigmoid(x)` as `x / (1 + exp(-x))`, `x * (1 / (1 + exp(-x)))`, `x * e / (1 + e)` with `e = exp(x)`, and
+    `x * 0.5 * (1 + tanh(x / 2))`.
+
+Why it pays
+    One kernel reads x once and writes once; the recorded ops read and write it about five times.
+
+Declines when
+    Nothing beside the common rules.
+
+Not recognised
+    `exp(0 - x)`, a factor on x inside the sigmoid (1.702 is `gelu`; others are told).
+
+Source
+    Elfwing, Uchibe, Doya, Sigmoid-Weighted Linear Units (arXiv 1702.03118).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from topos_core.cost.work import Work
+from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.facts import CoreFacts
+from topos_core.matching.match import Match
+from topos_core.matching.pattern import Example, Pattern
+from topos_core.matching.summary import core_facts, evaluated
+from topos_core.matching.template import Term, anchor
+from topos_core.tape.tape import Tape
+
+
+def formula(x: Any) -> Any:
+    """`x / (1 + exp(-x))`."""
+    return x / (1 + anchor(np.exp(-x)))
+
+
+def by_exp(x: Any) -> Any:
+    """`x * e / (1 + e)`."""
+    power = anchor(np.exp(x))
+    return x * power / (1 + power)
+
+
+def by_tanh(x: Any) -> Any:
+    """`0.5 * x * (1 + tanh(x / 2))`."""
+    return 0.5 * x * (1 + np.tanh(0.5 * x))
+
+
+def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Computes the match's own formula."""
+    return evaluated(TERM, facts, arrays, "k")
+
+
+def work(tape: Tape, match: Match) -> Work:
+    """One exp, one sum and one quotient per element."""
+    x, root = tape.type_of(match.bindings["x"]), tape.type_of(match.root)
+    return Work(3 * root.size, root.size, x.bytes, root.bytes)
+
+
+TERM = Term(formula=formula, facts=core_facts, holes={"x": "k"}, forms=(by_exp, by_tanh), silent=(by_exp, by_tanh))
+
+
+def _quotient(x: Any) -> Any:
+    return x / (1 + np.exp(-x))
+
+
+def _by_tanh(x: Any) -> Any:
+    return x * (0.5 * (np.tanh(x / 2) + 1))
+
+
+def _scaled(x: Any) -> Any:
+    return x / (1 + np.exp(-1.5 * x))
+
+
+_X = {"x": "f32[3,7]"}
+
+PATTERN = Pattern(
+    identifier="silu",
+    documentation=__doc__ or "",
+    roots=ROOTS,
+    find=finder("silu"),
+    work=work,
+    examples=(Example("as a quotient", _quotient, _X), Example("by tanh", _by_tanh, _X)),
+    counterexamples=(Example("a factor inside the sigmoid", _scaled, _X, "constant"),),
+    term=TERM,
+)

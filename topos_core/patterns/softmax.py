@@ -1,0 +1,93 @@
+"""Softmax along any set of axes.
+
+Recognises
+    `exp(x - max(x)) / sum(exp(x - max(x)))`, and without the shift, over one axis or several, in any rank and layout: axes
+    kept or not, the division as a product with a reciprocal or a power, the sum as a product with ones. A temperature is a
+    factor of x. A shift by anything that is constant along the normalised axes leaves a softmax of what is shifted.
+
+Why it pays
+    One kernel reads x once and writes once, a row at a time; the recorded ops read and write it five times.
+
+Declines when
+    Nothing beside the common rules.
+
+Not recognised
+    Softmax over a concatenation, sums of exponentials that are collected block by block, `exp(log_softmax(x))`.
+
+Source
+    Bridle, Probabilistic Interpretation of Feedforward Classification Network Outputs (1990).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from topos_core.cost.work import Work
+from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.facts import CoreFacts
+from topos_core.matching.match import Match
+from topos_core.matching.pattern import Example, Pattern
+from topos_core.matching.summary import core_facts, evaluated
+from topos_core.matching.template import Term, anchor
+from topos_core.tape.tape import Tape
+
+
+def formula(x: Any) -> Any:
+    """Normalises `exp(x: [k, n])` over n."""
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / anchor(powers.sum(-1, keepdims=True))
+
+
+def unshifted(x: Any) -> Any:
+    """Without the shift by the maximum, which overflows where x is large."""
+    powers = np.exp(x)
+    return powers / anchor(powers.sum(-1, keepdims=True))
+
+
+def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Computes the match's own formula, shifted."""
+    return evaluated(TERM, facts, arrays, "k n")
+
+
+def work(tape: Tape, match: Match) -> Work:
+    """A maximum, a difference, a sum and a product per element, one exp; the reciprocal is one per row."""
+    x, root = tape.type_of(match.bindings["x"]), tape.type_of(match.root)
+    return Work(4 * root.size + match.facts.extents["k"], root.size, x.bytes, root.bytes)
+
+
+TERM = Term(formula=formula, facts=core_facts, holes={"x": "k n"}, forms=(unshifted,))
+
+
+def _textbook(x: Any) -> Any:
+    powers = np.exp(x - x.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def _first_axis(x: Any) -> Any:
+    powers = np.exp(x - x.max(0))
+    return powers * (1 / powers.sum(0))
+
+
+def _sum_along_another_axis(x: Any, y: Any) -> Any:
+    powers = np.exp(x - x.max(1, keepdims=True)) + y
+    return powers / powers.sum(1, keepdims=True)
+
+
+PATTERN = Pattern(
+    identifier="softmax",
+    documentation=__doc__ or "",
+    roots=ROOTS,
+    find=finder("softmax"),
+    work=work,
+    examples=(
+        Example("textbook", _textbook, {"x": "f32[4,6]"}),
+        Example("over the first axis", _first_axis, {"x": "f32[6,6]"}),
+    ),
+    counterexamples=(
+        Example("something added to the powers", _sum_along_another_axis, {"x": "f32[6,6]", "y": "f32[6,6]"}),
+    ),
+    term=TERM,
+)
