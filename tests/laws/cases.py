@@ -77,8 +77,12 @@ def specials(dtype: str) -> np.ndarray:
         return np.array([False, True])
     if dtype in INTEGERS:
         limits = np.iinfo(numpy_dtype(dtype))
-        return np.unique(np.array([limits.min, limits.min + 1, 0, 1, 2, limits.max - 1, limits.max]).astype(numpy_dtype(dtype)))
-    largest = {"f16": 65504.0, "bf16": 3.38953139e38, "f32": 3.4028234663852886e38, "f64": 1.7976931348623157e308}[dtype]
+        return np.unique(
+            np.array([limits.min, limits.min + 1, 0, 1, 2, limits.max - 1, limits.max]).astype(numpy_dtype(dtype))
+        )
+    largest = {"f16": 65504.0, "bf16": 3.38953139e38, "f32": 3.4028234663852886e38, "f64": 1.7976931348623157e308}[
+        dtype
+    ]
     values = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 7.25, np.inf, -np.inf, np.nan, largest, -largest, 1e-3]
     return np.array(values).astype(numpy_dtype(dtype))
 

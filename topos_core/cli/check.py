@@ -22,11 +22,11 @@ from topos_core.cli.options import (
     one_of,
     request_options,
 )
-from topos_core.cli.projects import Projects, expand, projects
 from topos_core.cli.report import report
 from topos_core.cli.terminal import Terminal
 from topos_core.errors import ConfigurationError, ToposError
 from topos_core.session.configuration import CODE_FORM
+from topos_core.session.projects import Projects, expand, projects
 from topos_core.session.suppression import suppress, unused_suppressions
 from topos_core.session.workspace import Target, parse_target
 
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         )
     rows: list[dict[str, Any]] = []
     status = OK
-    with projects(terminal, untrusted=arguments.untrusted) as opened:
+    with projects(terminal.progress, untrusted=arguments.untrusted) as opened:
         targets = [each for text in arguments.targets for each in expand(parse_target(text), opened)]
         targets = list(dict.fromkeys(targets))
         for number, target in enumerate(targets):

@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from topos_core.cli.main import OK, exit_code_of
+from topos_core.cli.main import FINDINGS, OK, exit_code_of
 from topos_core.cli.options import add_cost, add_dialect, add_dims, add_observe, add_untrusted, request_options
-from topos_core.cli.projects import only, projects
 from topos_core.cli.terminal import Terminal, shown
 from topos_core.errors import ConfigurationError
+from topos_core.session.projects import only, projects
 from topos_core.session.workspace import parse_target
 
 
@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Emits; gives the exit code."""
     target = parse_target(arguments.target)
-    with projects(terminal, untrusted=arguments.untrusted) as opened:
+    with projects(terminal.progress, untrusted=arguments.untrusted) as opened:
         workspace = opened.workspace(target.path)
         options = {**request_options(arguments, workspace.configuration, "reference"), "consumer": "stablehlo"}
         reply = opened.trace(target, {**options, "sources": False})
@@ -55,8 +55,26 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return OK
 
 
-def _verification(verification: Mapping[str, Any], terminal: Terminal) -> int:
-    raise NotImplementedError
+def _verification(found: Mapping[str, Any], terminal: Terminal) -> int:
+    """Prints what verification found; a module that is refused or cannot be run fails the command."""
+    if not found["verified"]:
+        what = "parsed, not verified" if found["parsed"] else "not parsed"
+        terminal.data(f"{what}: {shown(found['error'])}")
+        return FINDINGS
+    terminal.data(f"parsed, verified; inputs from {shown(found['inputs'])}")
+    for row in found["backends"]:
+        if row["ran"]:
+            terminal.data(
+                f"run on {shown(row['backend'])}: largest difference from the interpreter {_figure(row['absolute'])} "
+                f"({_figure(row['relative'])} relative, {row['ulps']} ulps)"
+            )
+        else:
+            terminal.data(f"not run on {shown(row['backend'])}: {shown(row['reason'])}")
+    return OK if all(row["ran"] for row in found["backends"]) else FINDINGS
+
+
+def _figure(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.3g}"
 
 
 def _write(file: str, text: str) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 
 from topos_core.cli.main import OK, exit_code_of
 from topos_core.cli.options import add_consumer, add_cost, add_dims, add_fidelity, add_untrusted, request_options
-from topos_core.cli.projects import projects
 from topos_core.cli.terminal import Terminal, place_of, shown
 from topos_core.document.codes import CODES, WORDS
 from topos_core.errors import ConfigurationError
+from topos_core.session.projects import projects
 from topos_core.session.workspace import Target, parse_target
 
 
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _explain_target(target: Target, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    with projects(terminal, untrusted=arguments.untrusted) as opened:
+    with projects(terminal.progress, untrusted=arguments.untrusted) as opened:
         workspace = opened.workspace(target.path)
         options = request_options(arguments, workspace.configuration, "reference")
         reply = opened.trace(Target(target.path, target.name), {**options, "sources": False})

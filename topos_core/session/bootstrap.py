@@ -1,15 +1,20 @@
 """The one file that a foreign interpreter runs: standard library only, and readable by Python 3.6.
 
-    python -P bootstrap.py '{"control": FD, "core": FOLDER, "network": false, "memory": 4294967296, "root": FOLDER}'
+    python bootstrap.py '{"control": FD, "core": FOLDER, "network": false, "memory": 4294967296, "root": FOLDER}'
 
 It takes the network away before anything starts a thread, makes `topos_core` importable from its own folder alone
 (nothing else of that folder's parent is), and hands over to `topos_core.session.supervisor`.
 """
 
+import sys
+
+if sys.path and sys.path[0] == __file__.rpartition("/")[0]:  # a script's folder; `-P` is unknown before Python 3.11
+    del sys.path[0]
+
 import json
 import os
 import struct
-import sys
+import types
 
 
 def main() -> None:
@@ -38,36 +43,34 @@ def _start(settings: dict) -> None:
             f"the interpreter {sys.executable} is Python {version[0]}.{version[1]}, topos needs 3.11 or newer; "
             "choose another one in the user's settings",
         )
-    _import_core_from(settings["core"])
-    from topos_core.session.isolation import leave_network
-
     # Before NumPy: its BLAS starts threads, and a process with threads cannot enter a user namespace.
-    online = None if settings["network"] else leave_network()
-    for name in ("numpy", "ml_dtypes"):
-        try:
-            __import__(name)
-        except ImportError as error:
-            raise _Unusable(
-                "TP409",
-                f"the interpreter {sys.executable} has no {name} ({error}); install it there, "
-                "or choose another interpreter in the user's settings",
-            ) from error
+    isolation = _load("topos_isolation", os.path.join(settings["core"], "session", "isolation.py"), None)
+    online = None if settings["network"] else isolation.leave_network()
+    try:
+        import numpy  # noqa: F401  # what else topos needs is imported where it is needed, and told there
+    except ImportError as error:
+        raise _Unusable(
+            "TP409",
+            f"the interpreter {sys.executable} has no numpy ({error}); install it there, "
+            "or choose another interpreter in the user's settings",
+        ) from error
+    _load("topos_core", os.path.join(settings["core"], "__init__.py"), [settings["core"]])
     from topos_core.session import supervisor
 
     supervisor.main(settings, online)
 
 
-def _import_core_from(folder: str) -> None:
+def _load(name: str, file: str, folders: "list | None") -> "types.ModuleType":
+    """Imports one module from its file; a package's other modules are then found in `folders`, and nothing else is."""
     import importlib.util
 
-    spec = importlib.util.spec_from_file_location(
-        "topos_core", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
-    )
+    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["topos_core"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
+    return module
 
 
 def _send(descriptor: int, message: dict) -> None:

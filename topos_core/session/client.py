@@ -62,6 +62,10 @@ class Cancelled(Exception):
 class _Lost(Exception):
     """The warm process is gone, and with it everything that it watched."""
 
+    def __init__(self, supervisor: _Supervisor) -> None:
+        super().__init__()
+        self.supervisor = supervisor
+
 
 class Agent:
     """A warm process that runs the user's code for one project root and one interpreter.
@@ -155,10 +159,12 @@ class Agent:
         ask = self._trace if message["do"] == "trace" else self._ask_owner
         try:
             return ask(message, seconds, progress)
-        except _Lost:  # somebody killed the warm process; user code that does so does it again
+        except _Lost as lost:  # somebody killed the warm process; user code that does so does it again
+            self._drop(lost.supervisor)
             try:
                 return ask(message, seconds, progress)
-            except _Lost:
+            except _Lost as again:
+                self._drop(again.supervisor)
                 text = "the process that watches the code was killed from outside, twice; the code itself may do so"
                 return {"error": failure("TP407", text), "output": ""}
 
@@ -279,6 +285,12 @@ class Agent:
             assert self._supervisor is not None
             return self._supervisor
 
+    def _drop(self, supervisor: _Supervisor) -> None:
+        with self._lock:
+            if self._supervisor is supervisor:
+                self._supervisor = None
+        supervisor.close()
+
     def _start(self) -> None:
         self._supervisor = _Supervisor(self.interpreter, self.root, self.limits)
 
@@ -324,7 +336,7 @@ class _Supervisor:
         bootstrap = os.path.join(core, "session", "bootstrap.py")
         try:
             self._process = subprocess.Popen(
-                [interpreter, "-P", bootstrap, json.dumps(settings)],
+                [interpreter, bootstrap, json.dumps(settings)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
@@ -365,7 +377,7 @@ class _Supervisor:
             for descriptor in (output_read, report_read):
                 os.close(descriptor)
             ours.close()
-            raise self._died() from error
+            raise _Lost(self) from error
         finally:
             channel.close()
             os.close(output_write)
@@ -449,6 +461,7 @@ class _Worker:
         self._reports = Decoder()
         self._death: dict[str, Any] | None = None
         self._let_go = False
+        self._traced_text: str | None = None
         self._text = _Output(limits.output)
         os.set_blocking(output, False)
         os.set_blocking(report, False)
@@ -469,6 +482,8 @@ class _Worker:
     def ask(self, message: Mapping[str, Any], seconds: float, progress: Progress | None) -> dict[str, Any]:
         """Sends a request, drains what user code prints, and waits for the reply, the death or the deadline."""
         number = next(self._requests)
+        if message["do"] == "trace":
+            self._traced_text = message.get("text")
         self._text = _Output(self._limits.output)
         deadline = time.monotonic() + seconds
         outgoing = memoryview(encode({**message, "id": number}))
@@ -577,7 +592,7 @@ class _Worker:
         """Says why the process ended, as an error; raises `Cancelled` where we ended it for somebody."""
         assert self._death is not None
         death = self._death
-        place = position(place_in_stack(death["stack"], self._path), self._root)
+        place = position(place_in_stack(death["stack"], self._path, self._traced_text), self._root)
         if self._let_go:
             raise Cancelled
         match death["reason"]:
@@ -594,7 +609,7 @@ class _Worker:
                 )
                 return failure("TP406", message, **place)
             case "supervisor":
-                raise _Lost
+                raise _Lost(self._supervisor)
         return failure("TP407", _ending(death))
 
 

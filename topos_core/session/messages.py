@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from topos_core.document import codec
+from topos_core.document.display import display
 from topos_core.errors import ToposError
 
 PROTOCOL: Final = 1
 MAX_FRAME: Final = 256 * 2**20
 HEADER: Final = struct.Struct(">I")
 
-ERROR_KEYS: Final = ("code", "message", "path", "line", "column", "end_line", "end_column", "related", "output")
+_SOURCE_TEXT: Final = ("sources", "text")  # shown line by line, or written into a file; whoever shows it escapes it
 
 
 class MessageError(Exception):
@@ -82,9 +83,9 @@ def failure(
     related: list[dict[str, Any]] | None = None,
     output: str = "",
 ) -> dict[str, Any]:
-    """Makes the `error` object of a reply."""
+    """Makes the `error` object of a reply; its message is for display, its output is as it was printed."""
     return {
-        "code": code, "message": message, "path": path, "line": line, "column": column, "end_line": end_line,
+        "code": code, "message": display(message), "path": path, "line": line, "column": column, "end_line": end_line,
         "end_column": end_column, "related": related or [], "output": output,
     }  # fmt: skip
 
@@ -127,6 +128,7 @@ def check_document(document: Mapping[str, Any]) -> None:
     """
     try:
         codec.check(document)
+        _check_display(document, "")
         for key in ("regions", "findings", "observations"):
             for row in document[key]:
                 _check_place(key, row)
@@ -134,6 +136,22 @@ def check_document(document: Mapping[str, Any]) -> None:
         raise MessageError(error.message) from error
     except (TypeError, ValueError, LookupError) as error:  # a table's rows are not of the kind that the check unpacks
         raise MessageError(f"a document's tables are not as documented: {error}") from error
+
+
+def _check_display(value: Any, key: str) -> None:
+    """Checks that text cannot forge or hide output: everything but source text has passed `display()`."""
+    match value:
+        case str():
+            if not (value.isascii() and value.isprintable()) and display(value, len(value)) != value:
+                raise MessageError(f"a document's {key!r} holds characters that `display()` escapes")
+        case list():
+            for each in value:
+                _check_display(each, key)
+        case dict():
+            for name, each in value.items():
+                _check_display(name, key)
+                if name not in _SOURCE_TEXT:
+                    _check_display(each, name)
 
 
 def _check_place(kind: str, row: Any) -> None:
@@ -151,6 +169,7 @@ def _check_error(error: Any) -> None:
         raise MessageError(f"an error is {type(error).__name__}, not an object")
     _need(error, "code", str)
     _need(error, "message", str)
+    _check_display([error["code"], error["message"]], "message")
     _check_place("errors", error)
     if not isinstance(error.get("related", []), list):
         raise MessageError("an error's related places are no list")

@@ -1,6 +1,6 @@
 """What a worker does for each request: trace a file's entries, plan them again, emit and run them.
 
-User code runs in `_trace` (the import and the recording) and in `_run` (`example=` and `metric=`); whatever it raises there is
+User code runs in `_trace` (the import and the recording) and in `run` (`example=` and `metric=`); whatever it raises there is
 described by `places.error_of` and never passes on.
 """
 
@@ -16,7 +16,8 @@ from topos_core.errors import ConfigurationError, TraceError
 from topos_core.session import entries as entry_marks
 from topos_core.session.loading import load
 from topos_core.session.places import error_of, relative_path
-from topos_core.session.sources import read_source
+from topos_core.session.sources import MODEL_FILES, read_source
+from topos_core.session.traced import Traced, trace_entry
 
 Report = Callable[[str, int, int], None]
 
@@ -26,7 +27,7 @@ class State:
     """What one worker holds: the project's root and the traced targets."""
 
     settings: Mapping[str, Any]
-    targets: dict[str, Any] = field(default_factory=dict)
+    targets: dict[str, Traced] = field(default_factory=dict)
 
     @property
     def root(self) -> str:
@@ -36,45 +37,102 @@ class State:
 
 def warm_up() -> None:
     """Imports what every trace needs and nothing that starts threads."""
+    import topos_core.session.traced  # noqa: F401
 
 
 def perform(state: State, request: Mapping[str, Any], progress: Report) -> dict[str, Any]:
     """Does one request; what goes wrong with user code comes back as `error`."""
     os.chdir(state.root)  # user code may have moved away
-    match request["do"]:
-        case "trace":
-            return _trace(state, request, progress)
-        case "replan" | "emit" | "run" if request["target"] not in state.targets:
-            message = f"no traced target is called {request['target']!r}"
-            return {"error": error_of(ConfigurationError(message, code="TP505"), "", state.root)}
+    if request["do"] == "trace":
+        return _trace(state, request, progress)
+    traced = state.targets.get(request["target"])
+    if traced is None:
+        missing = ConfigurationError(f"no traced target is called {request['target']!r}", code="TP505")
+        return {"error": error_of(missing, "", state.root)}
+    try:
+        match request["do"]:
+            case "replan":
+                return {"document": traced.document(request.get("options") or {})}
+            case "emit":
+                return traced.emit(request.get("options") or {}, verify=bool(request.get("verify")), progress=progress)
+            case "run":
+                return {"result": traced.run(request, progress)}
+    except BaseException as error:  # SystemExit and KeyboardInterrupt too: `example=` and `metric=` are user code
+        return {"error": error_of(error, traced.path, state.root)}
     raise ValueError(f"no request is called {request['do']!r}")
 
 
 def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[str, Any]:
     path = os.path.normpath(os.path.join(state.root, request["path"]))
     try:
-        text = request["text"] if request["text"] is not None else read_source(path)
+        text = request["text"] if request["text"] is not None else _read(path)
         marks = entry_marks.find(text, path)
-        wanted = _wanted(request, marks, relative_path(path, state.root))
-        progress("importing", 0, len(wanted) + 1)
+        names = request["entries"] if request["entries"] is not None else [entry.name for entry in marks.entries]
+        if not names:
+            raise TraceError("the file has no marked entry; decorate a function with `@tp.model(...)`", code="TP408")
+        specs = dict(zip(names, request.get("specs") or [None] * len(names), strict=True))
+        for entry in marks.entries:
+            if specs.get(entry.name) is None and entry.name in specs:
+                specs[entry.name] = entry.specs
+        progress("importing", 0, len(names) + 1)
         module = load(path, text, state.root)
     except BaseException as error:  # SystemExit and KeyboardInterrupt too: whatever user code raises is its answer
         return {"error": error_of(error, path, state.root)}
-    progress("recording", 1, len(wanted) + 1)
-    return {"entries": [_record(module, name, path, state.root) for name in wanted]}
+    options = request.get("options") or {}
+    replies = []
+    for number, name in enumerate(names, 1):
+        progress(name, number, len(names) + 1)
+        target = f"{relative_path(path, state.root)}:{name}"
+        try:
+            traced = trace_entry(
+                _find(module, name),
+                specs[name],
+                target,
+                path,
+                text,
+                state.root,
+                marks.comments,
+                options.get("dims") or {},
+            )
+            state.targets[target] = traced
+            replies.append({"target": target, "document": traced.document(options)})
+        except BaseException as error:
+            state.targets.pop(target, None)
+            replies.append({"target": target, "error": error_of(error, path, state.root)})
+    return {"entries": replies}
 
 
-def _record(module: ModuleType, name: str, path: str, root: str) -> dict[str, Any]:
-    target = f"{relative_path(path, root)}:{name}"
-    missing = ConfigurationError(f"{target} cannot be recorded by this build yet", code="TP507")
-    return {"target": target, "error": error_of(missing, path, root)}
+def _read(path: str) -> str:
+    """Reads a Python file.
+
+    Raises:
+        ConfigurationError: TP505, it is of another kind, or cannot be read.
+        TraceError: TP409, it is a model file whose importer is missing.
+    """
+    extension = os.path.splitext(path)[1]
+    if extension in MODEL_FILES:
+        message = (
+            f"{os.path.basename(path)} cannot be read: this version of topos has no importer for {extension} files"
+        )
+        raise TraceError(message, code="TP409")
+    if extension != ".py" and os.path.isfile(path):
+        kinds = ", ".join((".py", *MODEL_FILES))
+        raise ConfigurationError(
+            f"{os.path.basename(path)} is none of the files that topos reads: {kinds}", code="TP505"
+        )
+    return read_source(path)
 
 
-def _wanted(request: Mapping[str, Any], marks: entry_marks.Marks, path: str) -> list[str]:
-    names = request["entries"]
-    marked = [entry.name for entry in marks.entries]
-    if names is None:
-        if not marked:
-            raise TraceError(f"{path} has no marked entry; decorate a function with `@tp.model(...)`", code="TP408")
-        return marked
-    return list(names)
+def _find(module: ModuleType, name: str) -> Any:
+    """Gives the function, class or instance that an entry names.
+
+    Raises:
+        TraceError: TP408, the module has no such name once it has run.
+    """
+    found: Any = module
+    for part in name.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise TraceError(f"the module has no {name!r} once it has run", code="TP408") from None
+    return found

@@ -11,7 +11,8 @@ import sysconfig
 from types import CodeType, TracebackType
 from typing import Any, Final
 
-from topos_core.errors import ToposError
+from topos_core.errors import ToposError, TraceError
+from topos_core.session.entries import split_lines
 from topos_core.session.messages import failure
 from topos_core.tape.span import Span
 
@@ -28,16 +29,22 @@ def error_of(error: BaseException, path: str, root: str, output: str = "") -> di
     The place is the innermost frame in the file itself; without one the innermost frame that is neither topos nor an
     installed package. The other frames of such files, innermost first, are `related`.
     """
+    if isinstance(error, TraceError) and error.code == "TP402" and error.__cause__ is not None:
+        error = error.__cause__  # the recorder says that the function raised; what it raised says more
     code, message = _describe(error)
     spans = _spans(error.__traceback__)
     place = next((span for span in spans if span.path == path), spans[0] if spans else None)
-    related = [("called from here" if _stands_outside(span, place, spans) else "raised here", span) for span in spans]
-    related = [(text, span) for text, span in related if span != place]
-    if isinstance(error, ToposError):
-        place = error.span or place
-        related = [("", span) for span in error.related] or related
+    related: list[tuple[str, Span]] = []
+    if isinstance(error, ToposError) and error.span is not None:
+        if place is None or error.span.path == path or place.path != path:
+            place = error.span
+        else:  # it happened in a helper, which the file called
+            related = [("raised here", error.span)]
+        related += [("this belongs to it", span) for span in error.related]
     elif isinstance(error, SyntaxError) and error.filename:
         place = _syntax_span(error)
+    known = {(span.path, span.line) for _, span in related}
+    related += [(text, span) for text, span in _calls(spans, place) if (span.path, span.line) not in known]
     if code == "internal":
         message += f" ({_innermost(error.__traceback__)})"
     return failure(
@@ -49,11 +56,20 @@ def error_of(error: BaseException, path: str, root: str, output: str = "") -> di
     )
 
 
-def place_in_stack(stack: str, path: str) -> Span | None:
-    """Finds where a stopped process was: the innermost frame in `path` of a fault handler's dump, as a whole line."""
+def place_in_stack(stack: str, path: str, text: str | None = None) -> Span | None:
+    """Finds where a stopped process was: the innermost frame in `path` of a fault handler's dump, as a whole line.
+
+    `text` is what was run as `path`; None means the file's own.
+    """
     frames = [match for line in stack.splitlines() if (match := _STACK_LINE.match(line))]
-    spans = [_line_span(frame["path"], int(frame["line"])) for frame in frames if is_user_file(frame["path"])]
-    return next((span for span in spans if span.path == path), spans[0] if spans else None)
+    places = [(frame["path"], int(frame["line"])) for frame in frames if is_user_file(frame["path"])]
+    found = next((place for place in places if place[0] == path), places[0] if places else None)
+    if found is None:
+        return None
+    linecache.checkcache(found[0])  # this process may have read the file long ago
+    lines = split_lines(text) if text is not None and found[0] == path else linecache.getlines(found[0])
+    line = lines[found[1] - 1].rstrip() if found[1] <= len(lines) else ""
+    return Span(found[0], found[1], len(line) - len(line.lstrip()), found[1], max(len(line), 1))
 
 
 def position(span: Span | None, root: str) -> dict[str, Any]:
@@ -124,6 +140,10 @@ def _describe(error: BaseException) -> tuple[str, str]:
 
 def _describe_import(error: ImportError) -> tuple[str, str]:
     name = error.name or ""
+    if name.partition(".")[0] == "topos_core":
+        return "internal", f"topos itself failed: {error}; please report this"
+    if _is_ours(error.__traceback__):  # asked for by the command, not by the code
+        return "TP409", f"this needs {name or error} in {sys.executable}; install topos-inspector there"
     if isinstance(error, ModuleNotFoundError):
         top = name.partition(".")[0]
         if top in FRAMEWORKS:
@@ -175,8 +195,20 @@ def _spans(traceback: TracebackType | None) -> list[Span]:
     return spans[:20]
 
 
-def _stands_outside(span: Span, place: Span | None, spans: list[Span]) -> bool:
-    return place is not None and spans.index(span) > spans.index(place)
+def _calls(spans: list[Span], place: Span | None) -> list[tuple[str, Span]]:
+    """Names the other frames: those inside of the place raised, those outside called."""
+    found: list[tuple[str, Span]] = []
+    inside = any(_same_line(span, place) for span in spans)
+    for span in spans:
+        if _same_line(span, place):
+            inside = False
+        else:
+            found.append(("raised here" if inside else "called from here", span))
+    return found
+
+
+def _same_line(span: Span, place: Span | None) -> bool:
+    return place is not None and (span.path, span.line) == (place.path, place.line)
 
 
 def _syntax_span(error: SyntaxError) -> Span:

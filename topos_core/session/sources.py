@@ -12,6 +12,8 @@ from typing import Final
 from topos_core.errors import ConfigurationError, TraceError
 from topos_core.tape.span import Span
 
+MODEL_FILES: Final = (".onnx", ".mlir")
+
 _MAX_BYTES: Final = 16 * 2**20
 
 

@@ -45,7 +45,7 @@ _NAMED_PACKAGES: Final = (
 _WATCH_SECONDS: Final = 0.025  # while a worker is busy: at 4 GB/s of page faults it overshoots by 100 MB
 _REST_SECONDS: Final = 0.25
 _LAST_SECONDS: Final = 1.0
-_STACK_SECONDS: Final = 0.05
+_STACK_SECONDS: Final = 0.2
 _STACK_BYTES: Final = 16 * 1024  # with its frame around it, this fits a pipe that nobody reads yet
 
 

@@ -16,9 +16,7 @@ from topos_core.session.interpreter import Interpreter, find_interpreter
 from topos_core.session.limits import Limits, default_memory
 from topos_core.session.places import relative_path
 from topos_core.session.settings import Settings, is_trusted, read_settings
-from topos_core.session.sources import read_source
-
-MODEL_FILES: Final = (".onnx", ".mlir")
+from topos_core.session.sources import MODEL_FILES, read_source
 
 _MENTION: Final = re.compile(r"\btopos_core\b|#\s*topos:")
 _LEFT_OUT: Final = frozenset({"node_modules", "__pycache__", "build", "dist", "site-packages"})

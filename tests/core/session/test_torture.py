@@ -14,7 +14,7 @@ MARK = "# topos: entry inputs=f32[2]\ndef entry(x):\n    return x\n"
 
 @pytest.fixture(scope="module")
 def agent(tmp_path_factory):
-    with Agent(tmp_path_factory.mktemp("project"), limits=Limits(seconds=5, memory=600 * MIB, output=4096)) as agent:
+    with Agent(tmp_path_factory.mktemp("project"), limits=Limits(seconds=10, memory=600 * MIB, output=4096)) as agent:
         yield agent
 
 

@@ -1,4 +1,4 @@
-"""What the commands run code with: one workspace and one agent for each project root that a command line touches."""
+"""What front ends run code with: one workspace and one agent for each project root that their targets touch."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from topos_core.cli.terminal import Terminal, shown
+from topos_core.document.display import display
 from topos_core.errors import ConfigurationError, ToposError
-from topos_core.session.client import Agent
+from topos_core.session.client import Agent, Progress
 from topos_core.session.messages import failure
 from topos_core.session.places import error_of
 from topos_core.session.workspace import Target, Workspace, find_root, marked_files, open_workspace
@@ -23,7 +23,7 @@ class Projects:
     `untrusted` says that a path named on the command line is not trusted by that alone.
     """
 
-    terminal: Terminal
+    progress: Progress | None = None
     untrusted: bool = False
     _workspaces: dict[str, Workspace] = field(default_factory=dict)
     _agents: dict[str, Agent] = field(default_factory=dict)
@@ -69,9 +69,9 @@ class Projects:
                 return {"error": _no_entry(relative, missing, list(entries)), "output": ""}
             specs = [entries[name] for name in names]
             return self.agent(workspace).trace(
-                target.path, entries=names, specs=specs, options=options, progress=self.terminal.progress
+                target.path, entries=names, specs=specs, options=options, progress=self.progress
             )
-        return self.agent(workspace).trace(target.path, options=options, progress=self.terminal.progress)
+        return self.agent(workspace).trace(target.path, options=options, progress=self.progress)
 
     def close(self) -> None:
         """Ends every agent."""
@@ -81,9 +81,9 @@ class Projects:
 
 
 @contextlib.contextmanager
-def projects(terminal: Terminal, *, untrusted: bool = False) -> Iterator[Projects]:
-    """Opens projects for one command."""
-    opened = Projects(terminal, untrusted)
+def projects(progress: Progress | None = None, *, untrusted: bool = False) -> Iterator[Projects]:
+    """Opens projects for one command, or for one server's life."""
+    opened = Projects(progress, untrusted)
     try:
         yield opened
     finally:
@@ -122,7 +122,7 @@ def only(target: str, reply: Mapping[str, Any]) -> dict[str, Any]:
     """
     entries: list[dict[str, Any]] = reply["entries"]
     if len(entries) != 1:
-        names = ", ".join(shown(entry["target"]) for entry in entries)
+        names = ", ".join(display(entry["target"]) for entry in entries)
         raise ConfigurationError(f"{target} has {len(entries)} entries; name one of {names}", code="TP504")
     return entries[0]
 

@@ -1,0 +1,63 @@
+"""Prints the plan of a model: what was taken, declined and blocked, and why."""
+
+from __future__ import annotations
+
+import argparse
+
+from topos_core.cli.main import OK, exit_code_of
+from topos_core.cli.options import (
+    add_consumer,
+    add_cost,
+    add_dialect,
+    add_dims,
+    add_fidelity,
+    add_machine,
+    add_observe,
+    add_untrusted,
+    request_options,
+)
+from topos_core.cli.terminal import Terminal
+from topos_core.session.projects import projects
+from topos_core.session.workspace import parse_target
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument("target", metavar="TARGET")
+    parser.add_argument(
+        "--json", action="store_true", help="prints the document `topos.plan/1`, one a line for each entry"
+    )
+    add_consumer(parser)
+    add_fidelity(parser)
+    add_cost(parser)
+    add_machine(parser, "reference")
+    add_dialect(parser)
+    add_dims(parser)
+    add_observe(parser)
+    add_untrusted(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Plans and prints; gives the exit code."""
+    from topos_core.document import codec
+    from topos_core.document.formats.text import render_plan
+
+    target = parse_target(arguments.target)
+    with projects(terminal.progress, untrusted=arguments.untrusted) as opened:
+        options = request_options(arguments, opened.workspace(target.path).configuration, "reference")
+        reply = opened.trace(target, {**options, "sources": not arguments.json})
+    if "error" in reply:
+        terminal.failure(reply["error"])
+        return exit_code_of(reply["error"]["code"])
+    status = OK
+    for entry in reply["entries"]:
+        if "error" in entry:
+            terminal.failure(entry["error"])
+            status = max(status, exit_code_of(entry["error"]["code"]))
+        else:
+            terminal.data(
+                codec.dump(entry["document"])
+                if arguments.json
+                else render_plan(entry["document"], colour=terminal.colour)
+            )
+    return status

@@ -1,0 +1,288 @@
+"""Runs and verifies a traced target: which inputs it gets, what comes out, and how far backends are apart.
+
+Figures only: arrays never leave the process that runs user code.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from topos_core.errors import ConfigurationError
+from topos_core.ops.elementwise import is_float
+from topos_core.recording.model import entry_of
+from topos_core.session.inputs import check_inputs, read_inputs, seeded_inputs
+from topos_core.tape.tape import Structure
+from topos_core.tape.type import TensorType, dtype_name
+
+if TYPE_CHECKING:
+    from topos_core.api import Plan
+    from topos_core.session.traced import Traced
+
+BACKENDS: Final = ("home", "interpreter", "xla")
+
+_REPEATS: Final = 3
+_EPSILON: Final = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
+
+Report = Callable[[str, int, int], None]
+Run = Callable[[], Sequence[np.ndarray]]
+
+
+def run_target(traced: Traced, request: Mapping[str, Any], progress: Report) -> dict[str, Any]:
+    """Runs a target: once for its first time, then for its median time; compares with the interpreter where asked for.
+
+    `request` may hold `backend inputs compare fidelity threads seed cost machine`.
+
+    Raises:
+        ConfigurationError: TP502, TP505, the inputs do not fit; TP504, an option; TP506, a backend's package is missing;
+            TP507, an opaque op.
+        BaseException: Whatever `example=` and `metric=` raise.
+    """
+    backend = str(request.get("backend") or "home")
+    if backend not in BACKENDS:
+        raise ConfigurationError(f"no backend is called {backend!r}; there are {', '.join(BACKENDS)}", code="TP504")
+    options = {key: request[key] for key in ("fidelity", "cost", "machine") if request.get(key) is not None}
+    plan = traced.plan({"machine": "host", **options, "consumer": "stablehlo" if backend == "xla" else "home"})
+    inputs, origin = _inputs(traced, request.get("inputs"), int(request.get("seed") or 0))
+    run = _runner(traced, plan, backend, inputs, request.get("threads"))
+    steps = 2 + _REPEATS + bool(request.get("compare"))
+    progress(f"{backend}: first run", 0, steps)
+    first, outputs = _timed(run)
+    times = []
+    for number in range(_REPEATS):
+        progress(f"{backend}: run {number + 2}", 1 + number, steps)
+        times.append(_timed(run)[0])
+    result: dict[str, Any] = {
+        "target": traced.target,
+        "backend": backend,
+        "fidelity": plan.data.request.fidelity,
+        "inputs": origin,
+        "taken": len(plan.taken),
+        "seconds": {"first": _seconds(first), "median": _seconds(statistics.median(times))},
+        "outputs": [_summary(name, array) for name, array in zip(_names(traced), outputs, strict=True)],
+        "metric": _metric(traced, outputs),
+        "compare": None,
+    }
+    if request.get("compare"):
+        progress("interpreter", steps - 1, steps)
+        result["compare"] = _compare(traced, plan, backend, inputs, outputs)
+    return result
+
+
+def verify_text(traced: Traced, plan: Plan, text: str, progress: Report) -> dict[str, Any]:
+    """Parses an emitted module, runs it on XLA and the reference interpreter, and compares with topos's own.
+
+    Raises:
+        ConfigurationError: TP506, jax is missing; TP507, an opaque op.
+    """
+    from topos_core.emission.backend import BACKENDS as COMPILERS
+    from topos_core.emission.module import emitted_results
+    from topos_core.emission.verify import verify
+    from topos_core.run.interpreter import bind, evaluate
+
+    progress("interpreter", 0, 3)
+    inputs, origin = _inputs(traced, None, 0)
+    results = emitted_results(traced.tape, plan.data.observed)
+    values = evaluate(traced.tape, bind(traced.tape, inputs), results)
+    expected = [values[value] for value in results]
+    progress(" and ".join(COMPILERS), 1, 3)
+    found = verify(text, traced.tape, inputs, expected)
+    return {
+        "parsed": found.parsed,
+        "verified": found.verified,
+        "error": found.error,
+        "inputs": origin,
+        "backends": [
+            {
+                "backend": row.backend,
+                "ran": row.ran,
+                "reason": row.reason,
+                "absolute": _finite(row.largest.absolute),
+                "relative": _finite(row.largest.relative),
+                "ulps": row.largest.ulps,
+            }
+            for row in found.comparisons
+        ],
+    }
+
+
+def _runner(traced: Traced, plan: Plan, backend: str, inputs: list[np.ndarray], threads: int | None) -> Run:
+    tape = traced.tape
+    if backend == "home":
+        return lambda: _leaves(tape.structure, plan.run(*inputs, threads=threads))
+    if backend == "interpreter":
+        from topos_core.run.interpreter import interpret
+
+        return lambda: interpret(tape, inputs)
+    from topos_core.emission.backend import BackendFailure, run_xla
+
+    text = plan.emit_stablehlo()
+    arguments = [*inputs, *(tape.defaults[value] for value in tape.parameters)]
+
+    def run() -> list[np.ndarray]:
+        try:
+            return run_xla(text, arguments)[: len(tape.results)]
+        except BackendFailure as failure:
+            raise ConfigurationError(f"XLA does not run the module: {failure}", code="TP507") from failure
+
+    return run
+
+
+def _inputs(traced: Traced, file: str | None, seed: int) -> tuple[list[np.ndarray], str]:
+    """Gives the inputs of a run and where they come from: a file, the entry's `example=`, or the seed."""
+    tape = traced.tape
+    names = [tape.names.get(value, f"input{at}") for at, value in enumerate(tape.inputs)]
+    types = [tape.type_of(value) for value in tape.inputs]
+    if file is not None:
+        path = os.path.normpath(os.path.join(traced.root, file))
+        return read_inputs(path, names, types), file
+    entry = entry_of(traced.function)
+    if entry is not None and entry.example is not None:
+        given = entry.example(seed)
+        if isinstance(given, Mapping):
+            missing = [name for name in names if name not in given]
+            if missing:
+                raise ConfigurationError(
+                    f"example gives no {', '.join(missing)}; it gives {', '.join(given)}", code="TP502"
+                )
+            given = [given[name] for name in names]
+        elif isinstance(given, np.ndarray):
+            given = [given]
+        return check_inputs(given, names, types, "example"), "example"
+    return seeded_inputs(types, [tape.ranges.get(value) for value in tape.inputs], seed), f"seed {seed}"
+
+
+def _compare(
+    traced: Traced, plan: Plan, backend: str, inputs: list[np.ndarray], outputs: Sequence[np.ndarray]
+) -> dict[str, Any]:
+    from topos_core.ops.difference import difference
+    from topos_core.run.interpreter import interpret
+
+    expected = interpret(traced.tape, inputs)
+    rows: list[dict[str, Any]] = []
+    for name, got, wanted in zip(_names(traced), outputs, expected, strict=True):
+        apart = difference(got, wanted)
+        bound = _bound(plan, backend, wanted)
+        rows.append(
+            {
+                "name": name,
+                "absolute": _finite(apart.absolute),
+                "relative": _finite(apart.relative),
+                "ulps": apart.ulps,
+                "bound": bound,
+                "inside": apart.absolute <= bound,
+            }
+        )
+    return {
+        "against": "interpreter",
+        "inside": all(row["inside"] for row in rows),
+        "metric": _metric(traced, expected),
+        "outputs": rows,
+    }
+
+
+def _bound(plan: Plan, backend: str, expected: np.ndarray) -> float:
+    """Gives how far an output may be off, absolutely.
+
+    Under `exact` nothing. Else the taken regions' envelopes added up, which are measured against float64, plus what another
+    order of summation does to the recorded ops themselves: eps^(2/3) of the largest magnitude (2.4e-5 for f32).
+    """
+    if (backend != "xla" and plan.data.request.fidelity == "exact") or not is_float(expected.dtype):
+        return 0.0
+    if backend == "home" and not plan.taken:
+        return 0.0
+    finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
+    scale = float(finite.max()) if finite.size else 0.0
+    envelopes = [d.offer.envelope for d in plan.taken if d.offer is not None and d.offer.envelope is not None]
+    reordered: float = _EPSILON[dtype_name(expected.dtype) or "f64"] ** (2 / 3) * scale
+    return reordered + sum(envelope.relative * scale + envelope.absolute for envelope in envelopes)
+
+
+def _metric(traced: Traced, outputs: Sequence[np.ndarray]) -> float | None:
+    entry = entry_of(traced.function)
+    if entry is None or entry.metric is None:
+        return None
+    figure = entry.metric(_rebuilt(traced.tape.structure, outputs))
+    try:
+        return _finite(float(figure))
+    except (TypeError, ValueError):
+        raise ConfigurationError(f"metric gives {type(figure).__name__}, not a number", code="TP502") from None
+
+
+def _leaves(structure: Structure, result: Any) -> list[np.ndarray]:
+    """Takes a result apart in the order of its leaves."""
+    match structure.kind:
+        case "leaf":
+            return [np.asarray(result)]
+        case "none":
+            return []
+        case "dict":
+            parts = [result[key] for key in structure.keys]
+        case "record":
+            parts = [result[key] if isinstance(result, Mapping) else getattr(result, key) for key in structure.keys]
+        case _:
+            parts = list(result)
+    return [leaf for child, part in zip(structure.children, parts, strict=True) for leaf in _leaves(child, part)]
+
+
+def _rebuilt(structure: Structure, leaves: Sequence[np.ndarray]) -> Any:
+    """Nests leaves as the function returned them; records become dicts."""
+    match structure.kind:
+        case "leaf":
+            return leaves[structure.index]
+        case "none":
+            return None
+        case "dict" | "record":
+            pairs = zip(structure.keys, structure.children, strict=True)
+            return {key: _rebuilt(child, leaves) for key, child in pairs}
+    parts = [_rebuilt(child, leaves) for child in structure.children]
+    return tuple(parts) if structure.kind == "tuple" else parts
+
+
+def _names(traced: Traced) -> list[str]:
+    """Names the results as a reader of the function would: `result`, `result[0]`, `result['logits']`."""
+    names = [""] * len(traced.tape.results)
+
+    def walk(structure: Structure, path: str) -> None:
+        if structure.kind == "leaf":
+            names[structure.index] = path
+        keys: Sequence[Any] = structure.keys or range(len(structure.children))
+        for key, child in zip(keys, structure.children, strict=True):
+            walk(child, f"{path}[{key!r}]")
+
+    walk(traced.tape.structure, "result")
+    return names
+
+
+def _summary(name: str, array: np.ndarray) -> dict[str, Any]:
+    wide = array.astype(np.float64)
+    finite = wide[np.isfinite(wide)]
+    return {
+        "name": name,
+        "type": str(TensorType(dtype_name(array.dtype) or str(array.dtype), array.shape)),
+        "minimum": float(finite.min()) if finite.size else None,
+        "maximum": float(finite.max()) if finite.size else None,
+        "mean": float(finite.mean()) if finite.size else None,
+        "not_finite": int(wide.size - finite.size),
+    }
+
+
+def _timed(run: Run) -> tuple[float, Sequence[np.ndarray]]:
+    started = time.perf_counter()
+    outputs = run()
+    return time.perf_counter() - started, outputs
+
+
+def _seconds(value: float) -> dict[str, Any]:
+    return {"value": value, "unit": "second", "basis": "measured"}
+
+
+def _finite(value: float) -> float | None:
+    """Gives a figure that JSON can hold; None stands for one that is not finite."""
+    return value if math.isfinite(value) else None

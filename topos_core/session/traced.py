@@ -1,0 +1,156 @@
+"""One traced target: its tape, its match pool and planner, and what can be asked of them without recording again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from topos_core import api
+from topos_core.errors import ConfigurationError, TraceError
+from topos_core.plan.planner import Planner
+from topos_core.plan.request import Request
+from topos_core.recording.model import entry_of
+from topos_core.recording.spec import parse_specs
+from topos_core.recording.trace import record
+from topos_core.session.entries import Comment
+from topos_core.tape.tape import Tape
+
+Report = Callable[[str, int, int], None]
+
+
+@dataclass(slots=True)
+class Traced:
+    """A target that was recorded.
+
+    Args:
+        target: `path:name`, the path relative to the root.
+        path: The file, absolute.
+        root: The project's root.
+        function: What was recorded; `run` asks its mark for `example=` and `metric=`.
+        tape: The recorded program.
+        planner: Plans requests over the tape's one match pool.
+        comments: The file's `# topos:` comments.
+    """
+
+    target: str
+    path: str
+    root: str
+    function: Any
+    tape: Tape
+    planner: Planner
+    comments: tuple[Comment, ...]
+    _off_at: frozenset[tuple[str, int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._off_at = frozenset(self._switched_off())
+
+    def document(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Plans under some options and gives the document, with the other consumers' verdicts in it."""
+        sources = bool(options.get("sources", True))
+        return self.plan(options).document(target=self.target, root=self.root, sources=sources)
+
+    def emit(self, options: Mapping[str, Any], *, verify: bool, progress: Report) -> dict[str, Any]:
+        """Emits the target as StableHLO under some options; gives `text`, and `verification` where asked for.
+
+        Raises:
+            ConfigurationError: TP507, it holds a foreign op; TP506, jax is missing for a verification.
+        """
+        plan = self.plan({**options, "consumer": "stablehlo"})
+        text = plan.emit_stablehlo()
+        if not verify:
+            return {"text": text}
+        from topos_core.session.running import verify_text
+
+        return {"text": text, "verification": verify_text(self, plan, text, progress)}
+
+    def run(self, request: Mapping[str, Any], progress: Report) -> dict[str, Any]:
+        """Runs the target as the request says; gives the figures of the run."""
+        from topos_core.session.running import run_target
+
+        return run_target(self, request, progress)
+
+    def request(self, options: Mapping[str, Any]) -> Request:
+        """Reads a request's `options`.
+
+        Raises:
+            ConfigurationError: TP504, an option that is none, or an observed name that the tape does not have.
+        """
+        known = ("consumer", "fidelity", "machine", "cost", "dialect")
+        other = ("observe", "ignore", "off", "off_at", "dims", "sources")
+        wrong = next((key for key in options if key not in (*known, *other)), None)
+        if wrong is not None:
+            raise ConfigurationError(
+                f"no option is called {wrong!r}; there are {', '.join((*known, *other))}", code="TP504"
+            )
+        settings = {key: options[key] for key in known if options.get(key) is not None}
+        return Request(
+            **{"machine": "reference", **settings},
+            observe=tuple(value for name in options.get("observe") or () for value in self._values(name)),
+            ignore=frozenset(options.get("ignore") or ()),
+            off=frozenset(options.get("off") or ()),
+            off_at=self._off_at | {(pattern, root) for pattern, root in options.get("off_at") or ()},
+        )
+
+    def plan(self, options: Mapping[str, Any]) -> api.Plan:
+        """Plans under some options."""
+        return api.Plan(self.planner.plan(self.request(options)), self.planner, {})
+
+    def _values(self, name: int | str) -> list[int]:
+        """Finds the values of a name, of a number, or of `%number`."""
+        if isinstance(name, int):
+            return [name]
+        found = [value for value, each in self.tape.names.items() if each == name]
+        if not found:
+            named = sorted(set(self.tape.names.values()))
+            raise ConfigurationError(
+                f"no value is called {name!r}; there are {', '.join(named) or 'no names'}, and numbers such as 12",
+                code="TP504",
+            )
+        return found
+
+    def _switched_off(self) -> Iterable[tuple[str, int]]:
+        """Finds the matches that `# topos: off[PATTERN]` comments name: recorded on the comment's line, or called from it."""
+        wanted = [comment for comment in self.comments if comment.kind == "off"]
+        if not wanted:
+            return
+        for match in self.planner.pool.matches:
+            frames = self.tape.location_of(match.root).frames
+            for comment in wanted:
+                if match.pattern in comment.names and any(
+                    frame.span.path == self.path and frame.span.line <= comment.line <= frame.span.end_line
+                    for frame in frames
+                ):
+                    yield match.pattern, match.root
+
+
+def trace_entry(
+    found: Any,
+    specs: str | None,
+    target: str,
+    path: str,
+    text: str,
+    root: str,
+    comments: tuple[Comment, ...],
+    dims: Mapping[str, int],
+) -> Traced:
+    """Records one entry, with the specs given or those of its own mark, and searches its tape.
+
+    Raises:
+        TraceError: TP408, it has no input specs; TP401, TP402 as in `record`.
+        ConfigurationError: TP502, TP503, TP504, the specs cannot be read or do not fit.
+        BaseException: Whatever its code raises.
+    """
+    sources = {path: text}
+    if specs is not None:
+        positional, named = parse_specs(specs, dims)
+        function = found() if isinstance(found, type) else found
+        tape = record(function, positional, named, sources=sources, dims=dims)
+    elif entry_of(found) is not None:
+        tape = record(found, sources=sources, dims=dims)
+    else:
+        raise TraceError(
+            f"{target} has no input specs; write `# topos: entry inputs=f32[...]` above it, or `@tp.model(...)`",
+            code="TP408",
+        )
+    return Traced(target, path, root, found, tape, api.planner(tape), comments)
