@@ -14,26 +14,27 @@ from topos_core.matching.match import Match
 from topos_core.plan.request import ConsumerName
 from topos_core.tape.tape import Tape
 
-_MANIFESTS: Final[Mapping[ConsumerName, str]] = {
-    "home": "topos_core.kernels.home.manifest",
-    "stablehlo": "topos_core.kernels.stablehlo.manifest",
+_MANIFESTS: Final[Mapping[ConsumerName, tuple[str, str]]] = {
+    "home": ("topos_core.kernels.home.manifest", "Home"),
+    "stablehlo": ("topos_core.kernels.stablehlo.manifest", "StableHlo"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A consumer whose module `module` has `CONSUMER`; planning for one never loads another."""
+    """A consumer by its module and class; planning for one never loads another."""
 
     name: str
     module: str
+    kind: str
 
     def offer(self, tape: Tape, match: Match, terms: Terms, /) -> Offer | Decline:
         """Asks the manifest."""
-        consumer: Consumer = importlib.import_module(self.module).CONSUMER
+        consumer: Consumer = getattr(importlib.import_module(self.module), self.kind)()
         return consumer.offer(tape, match, terms)
 
 
 @cache
 def consumers() -> Mapping[str, Consumer]:
     """Maps names to consumers, in the order in which their verdicts are listed."""
-    return MappingProxyType({name: Manifest(name, module) for name, module in _MANIFESTS.items()})
+    return MappingProxyType({name: Manifest(name, *place) for name, place in _MANIFESTS.items()})
