@@ -3,7 +3,8 @@
 Where the rules differ from NumPy: `maximum` and `minimum` order -0 below +0, `sign(-0)` is -0, an integer `div` drops the
 fraction (the recorder spells `//` with it), an integer `pow` with a negative exponent is the exact quotient without its
 fraction. Integer division by zero is undefined. f16 and bf16 results are computed in f32 and rounded once where NumPy
-has no loop of its own.
+has no loop of its own. NumPy's exp, tanh and their kin have several loops that differ in bits and are chosen by memory
+layout, so their operands are made C-contiguous first; a splat stays a splat.
 """
 
 from __future__ import annotations
@@ -123,6 +124,19 @@ def _ufunc(function: Callable[..., Any]) -> Evaluate:
     return evaluate
 
 
+def _settled(function: Callable[..., Any]) -> Evaluate:
+    """Like `_ufunc`, for functions whose bits would depend on the operands' layout."""
+
+    def evaluate(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
+        return np.asarray(function(*(x if _is_splat(x) else np.asarray(x, order="C") for x in arrays)))
+
+    return evaluate
+
+
+def _is_splat(x: np.ndarray) -> bool:
+    return not any(x.strides)
+
+
 def _in_f32(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
     """Computes f16 and bf16 in f32 and rounds once."""
 
@@ -183,7 +197,7 @@ def _one(name: str, dtypes: tuple[str, ...], function: Callable[..., Any], remed
 
 def _hard(name: str, function: Callable[..., Any]) -> OpDefinition:
     infer = _unary(name, FLOATS, "cast it to a float dtype first")
-    return OpDefinition(name, "elementwise", 1, infer, _ufunc(function), _transcendental)
+    return OpDefinition(name, "elementwise", 1, infer, _settled(function), _transcendental)
 
 
 def _two(name: str, dtypes: tuple[str, ...], function: Callable[..., Any], remedy: str) -> OpDefinition:
@@ -213,7 +227,7 @@ DEFINITIONS: Final = (
     _two("mul", _ANY, np.multiply, ""),
     _two("div", _NUMBERS, _divide, "cast bools first"),
     OpDefinition(
-        "pow", "elementwise", 2, _binary("pow", _NUMBERS, "cast bools first"), _ufunc(_power), _transcendental
+        "pow", "elementwise", 2, _binary("pow", _NUMBERS, "cast bools first"), _settled(_power), _transcendental
     ),
     _two("maximum", _ANY, greater, ""),
     _two("minimum", _ANY, lesser, ""),

@@ -74,10 +74,8 @@ def _infer_cumsum(types: Sequence[TensorType], attributes: Mapping[str, Any]) ->
 
 def _accumulated(function: np.ufunc) -> Evaluate:
     def evaluate(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
-        x = np.ascontiguousarray(arrays[0]).reshape(arrays[0].shape)  # ascontiguousarray makes 0-d arrays 1-d
+        x = np.asarray(arrays[0], order="C")
         running = numpy_dtype(attributes["accumulate"])
-        if running.kind not in "iu" and running.kind != "f":  # bf16 rounds after every step unless widened
-            x = x.astype(running)
         return cast_array(np.asarray(function.reduce(x, attributes["axes"], dtype=running)), numpy_dtype(result.dtype))
 
     return evaluate
@@ -108,11 +106,11 @@ def _evaluate_argmax(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any]
 def _evaluate_logsumexp(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
     """log(sum(exp(x - m))) + m with m the maximum, or 0 where that is infinite or NaN; f16 and bf16 run in f32."""
     (x,), axes = arrays, attributes["axes"]
-    wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
+    wide = np.asarray(x, np.float32 if x.dtype.itemsize == 2 else x.dtype, order="C")
     top = np.max(wide, axis=axes, keepdims=True)
     top = np.where(np.isfinite(top), top, wide.dtype.type(0))
-    total = np.add.reduce(np.ascontiguousarray(np.exp(wide - top)), axes, keepdims=True)
-    return (np.log(total) + top).reshape(result.shape).astype(x.dtype)
+    total = np.add.reduce(np.exp(wide - top), axes, keepdims=True)
+    return np.asarray((np.log(total) + top).reshape(result.shape).astype(x.dtype))
 
 
 def _evaluate_cumsum(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:

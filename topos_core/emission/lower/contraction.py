@@ -14,6 +14,8 @@ from topos_core.tape.type import FLOATS, TensorType, numpy_dtype
 
 def _matmul(builder: Builder, op: Op, operands: Sequence[Ssa]) -> Ssa:
     """Writes `dot_general` with the accumulation dtype as its result; f16 and bf16 accumulate in f32 at least."""
+    if operands[0].shape[-1] == 0:  # a sum of nothing, at which the reference interpreter aborts
+        return builder.constant(0, op.type)
     running: str = op.attributes["accumulate"]
     if running in FLOATS and numpy_dtype(running).itemsize == 2:
         running = "f32"
