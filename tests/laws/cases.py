@@ -71,8 +71,8 @@ def numbers(dtype: str, shape: tuple[int, ...], seed: int, *, low: float = -3.0,
     return np.asarray(rng.uniform(low, high, shape).astype(numpy_dtype(dtype)))
 
 
-def specials(dtype: str) -> np.ndarray:
-    """Zeros of both signs, ones, halves, infinities, NaN, the extremes; for integers both ends of the range."""
+def specials(dtype: str, *, subnormals: bool = True) -> np.ndarray:
+    """Subnormals, zeros of both signs, ones, halves, infinities, NaN, the extremes; for integers both ends of the range."""
     if dtype == "bool":
         return np.array([False, True])
     if dtype in INTEGERS:
@@ -83,7 +83,27 @@ def specials(dtype: str) -> np.ndarray:
     largest = {"f16": 65504.0, "bf16": 3.38953139e38, "f32": 3.4028234663852886e38, "f64": 1.7976931348623157e308}[
         dtype
     ]
-    values = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 7.25, np.inf, -np.inf, np.nan, largest, -largest, 1e-3]
+    subnormal = {"f16": 2.0**-20, "bf16": 2.0**-130, "f32": 2.0**-140, "f64": 2.0**-1050}[dtype]
+    tiny = [subnormal, -subnormal] if subnormals else []
+    values = [
+        *tiny,
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        -2.5,
+        7.25,
+        np.inf,
+        -np.inf,
+        np.nan,
+        largest,
+        -largest,
+        1e-3,
+    ]
     return np.array(values).astype(numpy_dtype(dtype))
 
 
