@@ -77,12 +77,9 @@ def specials(dtype: str, *, subnormals: bool = True) -> np.ndarray:
         return np.array([False, True])
     if dtype in INTEGERS:
         limits = np.iinfo(numpy_dtype(dtype))
-        return np.unique(
-            np.array([limits.min, limits.min + 1, 0, 1, 2, limits.max - 1, limits.max]).astype(numpy_dtype(dtype))
-        )
-    largest = {"f16": 65504.0, "bf16": 3.38953139e38, "f32": 3.4028234663852886e38, "f64": 1.7976931348623157e308}[
-        dtype
-    ]
+        ends = {limits.min, limits.min + 1, 0, 1, 2, limits.max - 1, limits.max}
+        return np.array(sorted(ends), numpy_dtype(dtype))
+    largest = float(np.finfo(numpy_dtype(dtype)).max) if dtype != "bf16" else 3.38953139e38
     subnormal = {"f16": 2.0**-20, "bf16": 2.0**-130, "f32": 2.0**-140, "f64": 2.0**-1050}[dtype]
     tiny = [subnormal, -subnormal] if subnormals else []
     values = [
