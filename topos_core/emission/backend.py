@@ -99,6 +99,36 @@ def run_reference(text: str, inputs: Sequence[np.ndarray], seconds: float = 120.
     return unpack(done.stdout)[1]
 
 
+def run_iree(text: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Compiles with IREE for the host's CPU and runs once; not one of `BACKENDS`, since its packages are large.
+
+    Raises:
+        BackendFailure: IREE refuses the text or cannot run it.
+        ConfigurationError: IREE is missing (TP506).
+    """
+    try:
+        import iree.compiler
+        import iree.runtime
+    except ImportError as problem:
+        message = (
+            "IREE needs iree-base-compiler and iree-base-runtime; pip install iree-base-compiler iree-base-runtime"
+        )
+        raise ConfigurationError(message, code="TP506") from problem
+    options = [
+        "--iree-llvmcpu-target-cpu=host",
+        "--iree-input-demote-f64-to-f32=false",
+        "--iree-input-demote-i64-to-i32=false",
+    ]
+    try:
+        code = iree.compiler.compile_str(text, target_backends=["llvm-cpu"], input_type="stablehlo", extra_args=options)
+        context = iree.runtime.SystemContext(config=iree.runtime.Config("local-sync"))
+        context.add_vm_module(iree.runtime.VmModule.copy_buffer(context.instance, code))
+        results = context.modules["topos"]["main"](*inputs)
+    except (iree.compiler.CompilerToolError, RuntimeError, ValueError) as problem:
+        raise BackendFailure(_first_line(str(problem))) from problem
+    return [np.asarray(result) for result in (results if isinstance(results, (list, tuple)) else [results])]
+
+
 BACKENDS: Final[Mapping[str, Callable[[str, Sequence[np.ndarray]], list[np.ndarray]]]] = MappingProxyType(
     {"xla": run_xla, "reference": run_reference}
 )

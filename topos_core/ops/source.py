@@ -18,6 +18,8 @@ def _declared(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Ten
 
 def _infer_constant(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> TensorType:
     value, declared = attributes["value"], attributes["type"]
+    if not isinstance(value, np.generic | np.ndarray):
+        raise TypeMismatch(f"constant: {value!r} is a {type(value).__name__}; give a NumPy scalar or array")
     if isinstance(value, np.ndarray) and value.shape != declared.shape:
         raise TypeMismatch(
             f"constant: a table of shape {list(value.shape)} cannot be {declared}; give a scalar or a full table"

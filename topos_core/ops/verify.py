@@ -83,11 +83,8 @@ def _verify_op(tape: Tape, value: int, op: Op, row: OpDefinition) -> None:
 
 
 def _verify_constant(value: int, held: Any) -> None:
-    if isinstance(held, np.ndarray):
-        if held.flags.writeable or not held.flags.c_contiguous:
-            raise InternalError(f"%{value}: a constant table must be read-only and C-contiguous")
-    elif not isinstance(held, np.generic):
-        raise InternalError(f"%{value}: a constant holds a NumPy scalar or array, not a {type(held).__name__}")
+    if isinstance(held, np.ndarray) and (held.flags.writeable or not held.flags.c_contiguous):
+        raise InternalError(f"%{value}: a constant table must be read-only and C-contiguous")
 
 
 def _verify_bound(tape: Tape) -> None:

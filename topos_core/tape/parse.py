@@ -166,8 +166,10 @@ def _op(cursor: Cursor, draft: _Draft, value: int) -> None:
 
 
 def _value(cursor: Cursor, draft: _Draft) -> int:
-    value = int(cursor.need(_VALUE, "a value such as %0")[1])
+    found = cursor.need(_VALUE, "a value such as %0")
+    value = int(found[1])
     if value >= len(draft.ops):
+        cursor.at = found.start()
         raise cursor.error(f"%{value} is not made before this line")
     return value
 
