@@ -1,4 +1,4 @@
-"""Linear layers over the last axis; weights are [out, in], as torch keeps them."""
+"""Linear layers over the last axis, weights [out, in] as torch keeps them, and embedding."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from topos_core.nn.activation import silu
 from topos_core.nn.arguments import Array, described, refusal
+from topos_core.recording.elementary import take
 
 
 def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
@@ -23,6 +24,11 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
         raise refusal(f"linear: weight {described(weight)} does not fit {described(x)}; it is [out, in]", x, weight)
     y = x @ weight.T
     return y if bias is None else y + bias
+
+
+def embedding(x: Array, weight: Array) -> Array:
+    """Looks rows of `weight`, f32[entries, width], up by the integers x: f32[*x.shape, width]."""
+    return take(weight, x, axis=0)
 
 
 def gated_mlp(x: Array, gate: Array, up: Array, down: Array, activation: Callable[[Array], Array] = silu) -> Array:

@@ -1,4 +1,7 @@
-"""Functions that NumPy lacks, for recorded values and arrays alike: `tp.erf`, `tp.rsqrt`, `tp.logsumexp`."""
+"""Functions that NumPy lacks, or does not hand to a recorded argument: `tp.erf rsqrt logsumexp take`.
+
+All take arrays too.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.ops.catalog import definition
-from topos_core.recording import elementwise, reductions
+from topos_core.recording import elementwise, indexing, reductions
 from topos_core.recording.value import Value
 from topos_core.tape.type import FLOATS, TensorType, dtype_name
 
@@ -32,6 +35,13 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     shape = kept if keepdims else tuple(extent for k, extent in enumerate(array.shape) if k not in axes)
     result = TensorType(dtype_name(array.dtype) or "f64", shape)
     return definition("logsumexp").evaluate([array], {"axes": tuple(sorted(axes))}, result)
+
+
+def take(x: Any, indices: Any, axis: int | None = None) -> Any:
+    """Picks along an axis by index, np.take with a recorded index: `array[index]` of a NumPy array cannot be recorded."""
+    if isinstance(x, Value) or isinstance(indices, Value):
+        return indexing.take(x, indices, axis)
+    return np.take(x, indices, axis)
 
 
 def _one(name: str, x: Any) -> Any:

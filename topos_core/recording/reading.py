@@ -9,6 +9,7 @@ import numpy as np
 from topos_core.errors import RecordingError
 from topos_core.recording.recorder import CURRENT
 from topos_core.recording.value import Value
+from topos_core.tape.type import INTEGERS
 
 _NO_NUMBER: Final = "its number does not exist while recording"
 
@@ -139,7 +140,16 @@ def refuse_index(value: Value) -> RecordingError:
 
 
 def refuse_array(value: Value) -> RecordingError:
-    """Says what to write instead of a function that turns its argument into a plain array."""
+    """Says what to write instead of a function that turns its argument into a plain array.
+
+    `array[index]` and `np.take(array, index)` of a NumPy array end here too: neither asks its index.
+    """
+    if value.type.dtype in INTEGERS:
+        return value.recorder.error(
+            f"{value.type} is turned into a plain array here, whose numbers do not exist while recording; to look rows of an"
+            " array up write tp.take(array, index, axis=0), for a list of values np.stack, to read it tp.observe",
+            value,
+        )
     return value.recorder.error(
         f"{value.type} is turned into a plain array here, whose numbers do not exist while recording; use np.stack for a"
         " list of values, tp.as_strided for strides, the value itself instead of np.asarray, tp.observe to read it",
