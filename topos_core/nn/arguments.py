@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from topos_core.errors import RecordingError
 from topos_core.recording.value import Value
+from topos_core.tape.type import TensorType, dtype_name
 
 Array: TypeAlias = Any  # a recorded Value, or an ndarray outside of a trace: the formulas take either
 
@@ -22,7 +23,9 @@ def refusal(message: str, *arrays: Array) -> RecordingError:
 
 def described(array: Array) -> str:
     """Gives `f32[2,3]` for values and arrays alike."""
-    return str(array.type) if isinstance(array, Value) else f"{array.dtype}{list(array.shape)}"
+    if isinstance(array, Value):
+        return str(array.type)
+    return str(TensorType(dtype_name(array.dtype) or str(array.dtype), array.shape))
 
 
 def per_axis(name: str, given: Any, rank: int, *arrays: Array) -> tuple[int, ...]:

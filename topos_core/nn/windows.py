@@ -12,7 +12,7 @@ from topos_core.ops.catalog import definition
 from topos_core.recording import movement
 from topos_core.recording.value import Value
 from topos_core.recording.windows import unfold
-from topos_core.tape.type import TensorType
+from topos_core.tape.type import TensorType, dtype_name
 
 
 def windows_of(
@@ -37,6 +37,6 @@ def spaced(x: Array, low: Sequence[int], high: Sequence[int], interior: Sequence
     if isinstance(x, Value):
         return movement.pad_with(x, low, high, 0, interior)
     attributes = {"fill": x.dtype.type(0), "low": tuple(low), "high": tuple(high), "interior": tuple(interior)}
-    types = [TensorType(str(x.dtype), x.shape)]
+    types = [TensorType(dtype_name(x.dtype) or "f64", x.shape)]
     pad = definition("pad")
     return pad.evaluate([x], attributes, pad.infer(types, attributes))
