@@ -163,6 +163,13 @@ class Forms:
         inner = self.tape.ops[view.base].name
         if inner not in ("mul", "matmul") and inner not in REDUCTIONS:
             return _leaf(view)
+        below = op.operands[0]  # the deepest first: a chain of movement may be longer than Python's stack
+        chain: list[int] = []
+        while below != view.base and below not in self._forms and self.tape.ops[below].operands:
+            chain.append(below)
+            below = self.tape.ops[below].operands[0]
+        for inner_value in reversed(chain):
+            self.of(inner_value)
         forms = [self.of(o) for o in op.operands if self._views.of(o).base == view.base]
         first = forms[0]
         if not isinstance(first, Form) or (first.operation is None and not first.is_product):
@@ -262,25 +269,34 @@ class Cut:
     def __init__(self, tape: Tape, views: Views | Cut, at: frozenset[int]) -> None:
         self._tape = tape
         self._views = views
-        self._at = at
+        self._first = min(at)
         self._own: dict[int, View] = {value: identity(value, tape.ops[value].type.shape) for value in at}
 
     def of(self, value: int) -> View:
         """Gives a value's view over the cut, or its own view where no cut lies on its way."""
-        view = self._own.get(value)
-        if view is None:
-            view = self._own[value] = self._view(value)
-        return view
+        stack = [value]
+        while stack:  # no recursion: a chain of movement may be longer than Python's stack
+            at = stack[-1]
+            waiting = [] if at in self._own or self._ends(at) else self._missing(at)
+            if waiting:
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            if at not in self._own:
+                self._own[at] = self._views.of(at) if self._ends(at) else self._view(at)
+        return self._own[value]
+
+    def _ends(self, value: int) -> bool:
+        return value < self._first or self._views.of(value).base == value
+
+    def _missing(self, value: int) -> list[int]:
+        return [o for o in self._tape.ops[value].operands if o not in self._own]
 
     def _view(self, value: int) -> View:
-        whole = self._views.of(value)
-        if whole.base == value or value < min(self._at):
-            return whole
         op = self._tape.ops[value]
-        inner = [self.of(o) for o in op.operands]
-        if all(view is self._views.of(o) for view, o in zip(inner, op.operands, strict=True)):
-            return whole
-        return moved(self._tape, op, self.of) or identity(value, op.type.shape)
+        if all(self._own[o] is self._views.of(o) for o in op.operands):
+            return self._views.of(value)
+        return moved(self._tape, op, self._own.__getitem__) or identity(value, op.type.shape)
 
 
 def neutral(operation: Operation, dtype: str) -> float | int:

@@ -38,7 +38,10 @@ class Convolution(NamedTuple):
 def read_convolution(tape: Tape, form: Form) -> Convolution | Difference | None:
     """Reads a form as a convolution, either operand as the image; None where nothing looks like one."""
     reading = read_form(form)
-    answers = [_read(tape, reading, image) for image in (0, 1)]
+    answers = [_read(tape, reading, 0)]
+    if isinstance(answers[0], Convolution) and not answers[0].pointwise:
+        return answers[0]  # windows have one side only
+    answers.append(_read(tape, reading, 1))
     found = [answer for answer in answers if isinstance(answer, Convolution)]
     if found:
         return min(found, key=lambda c: (c.pointwise, _is_weight(tape, c.image), not _is_weight(tape, c.kernel)))

@@ -95,7 +95,7 @@ def _convolved(arrays: Arrays, facts: ConvolutionFacts) -> np.ndarray:
             kernel = np.flip(kernel, 3 + k)
     image = image.reshape(image.shape[0], facts.groups, facts.in_channels, *image.shape[2:])
     counts = [_positions(image.shape[3 + k], window) for k, window in enumerate(facts.windows)]
-    dtype = np.float64 if np.issubdtype(image.dtype, np.inexact) else image.dtype
+    dtype = np.float64 if image.dtype.kind not in "biu" else image.dtype
     total: np.ndarray = np.zeros((image.shape[0], facts.groups, kernel.shape[1], *counts), dtype)
     for taps in product(*(range(window.size) for window in facts.windows)):
         part = image[(slice(None), slice(None), slice(None), *_cuts(taps, facts.windows, counts))]
@@ -110,7 +110,7 @@ def reduce_windows(facts: WindowReduceFacts, arrays: Arrays) -> np.ndarray:
     for k, window in enumerate(facts.windows):
         image = _padded(image, k, window, 0 if facts.pad_fill is None else facts.pad_fill)
     counts = [_positions(image.shape[k], window) for k, window in enumerate(facts.windows)]
-    dtype = np.float64 if facts.reducer == "sum" and np.issubdtype(image.dtype, np.inexact) else image.dtype
+    dtype = np.float64 if facts.reducer == "sum" and image.dtype.kind not in "biu" else image.dtype
     total: np.ndarray | None = None
     for taps in product(*(range(window.size) for window in facts.windows)):
         part = image[tuple(_cuts(taps, facts.windows, counts))].astype(dtype)

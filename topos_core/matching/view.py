@@ -7,6 +7,7 @@ that does not fit becomes a new base of its own, which is always sound. Nothing 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -86,12 +87,19 @@ class Views:
 
 def identity(value: int, shape: tuple[int, ...]) -> View:
     """Gives the view of a value on itself."""
+    return View(value, shape, *_unmoved(shape), ())
+
+
+@lru_cache(4096)
+def _unmoved(shape: tuple[int, ...]) -> tuple[tuple[Digits, ...], tuple[int, ...], tuple[int, ...]]:
+    """Gives axes, offsets and divisors of an identity; a tape has few shapes and many values."""
     rank = len(shape)
-    axes = tuple(
-        (Digit(extent, tuple(int(i == k) for i in range(rank))),) if extent != 1 else ()
-        for k, extent in enumerate(shape)
-    )
-    return View(value, shape, axes, (0,) * rank, (1,) * rank, ())
+    axes: list[Digits] = []
+    for k, extent in enumerate(shape):
+        column = [0] * rank
+        column[k] = 1
+        axes.append((Digit(extent, tuple(column)),) if extent != 1 else ())
+    return tuple(axes), (0,) * rank, (1,) * rank
 
 
 def pruned(view: View) -> View:

@@ -47,7 +47,7 @@ class Guard(NamedTuple):
 class Operand(NamedTuple):
     """One operand of a form. Digits are numbered: those that the result keeps first, then the reduced ones.
 
-    `steps[k]` maps each digit that moves along base axis k to its coefficient.
+    `steps[k]` maps each digit that moves along base axis k to its coefficient; `digits` are all of those.
     """
 
     value: int
@@ -56,11 +56,7 @@ class Operand(NamedTuple):
     offsets: tuple[int, ...]
     divisors: tuple[int, ...]
     guards: tuple[Guard, ...]
-
-    @property
-    def digits(self) -> frozenset[int]:
-        """Collects the digits that move along any axis."""
-        return frozenset(digit for axis in self.steps for digit in axis)
+    digits: frozenset[int]
 
 
 class Reading(NamedTuple):
@@ -124,9 +120,15 @@ def read_form(form: Form) -> Reading:
 def read_axis(reading: Reading, operand: Operand, k: int, shared: frozenset[int]) -> Axis | None:
     """Reads one axis of an image; None where it is no window. `shared` are kept digits that the other operand has too."""
     size, steps, offset, divisor = operand.shape[k], operand.steps[k], operand.offsets[k], operand.divisors[k]
-    guard = next((g for g in operand.guards if dict(g.steps) == dict(steps)), None)
+    guard = next((g for g in operand.guards if g.steps == steps), None)
     if not steps:
         return Axis("unit", (), (), Window(), False, None) if size == 1 and guard is None else _fixed(size, offset)
+    if len(steps) == 1 and guard is None and divisor == 1 and offset == 0:
+        ((digit, step),) = steps.items()
+        if step == 1 and reading.extents[digit] == size:  # the common case: one digit enumerates the axis
+            if digit >= reading.kept:
+                return Axis("channel", (), (digit,), Window(), False, None)
+            return Axis("channel" if digit in shared else "plain", (digit,), (), Window(), False, None)
     kept = _chain(reading, {d: c for d, c in steps.items() if d < reading.kept})
     reduced = _chain(reading, {d: c for d, c in steps.items() if d >= reading.kept})
     if guard is None and divisor == 1 and offset == 0 and _enumerates(reading, steps, size):
@@ -163,13 +165,15 @@ def read_axis(reading: Reading, operand: Operand, k: int, shared: frozenset[int]
 
 def is_promising(reading: Reading) -> bool:
     """Says whether some axis of some operand holds positions and taps, a stride or a pad: worth a second look."""
-    for operand in reading.operands:
-        others = [o.digits for o in reading.operands if o is not operand]
+    kept = reading.kept
+    for k, operand in enumerate(reading.operands):
         if operand.guards:
             return True
         for steps in operand.steps:
-            own = [d for d in steps if d < reading.kept and not any(d in other for other in others)]
-            if own and (len(own) < len(steps) or min(abs(steps[d]) for d in own) > 1):
+            own = [d for d in steps if d < kept and all(d not in o.digits for o in reading.operands[k + 1 :])]
+            if k:
+                own = [d for d in own if d not in reading.operands[0].digits]
+            if own and (max(steps) >= kept or min(map(abs, steps.values())) > 1):
                 return True
     return False
 
@@ -217,9 +221,15 @@ def _fixed(size: int, offset: int) -> Axis:
 
 
 def _operand(joint: View, base: int, rank: int, forms: Sequence[int], bound: int, digits: Sequence[Digit]) -> Operand:
+    shape = joint.base_shape[forms[0] : forms[0] + rank] if rank else ()
+    if len(forms) == rank:
+        columns = [digit.coefficients for digit in digits]
+        steps = [{d: column[f] for d, column in enumerate(columns) if column[f]} for f in forms]
+        offsets, divisors = (tuple(row[f] for f in forms) for row in (joint.offsets, joint.divisors))
+        return Operand(base, shape, tuple(steps), offsets, divisors, (), frozenset().union(*steps))
     view = View(
         base,
-        joint.base_shape[forms[0] : forms[0] + rank] if rank else (),
+        shape,
         tuple((Digit(d.extent, tuple(d.coefficients[f] for f in forms)),) for d in digits),
         tuple(joint.offsets[f] for f in forms),
         tuple(joint.divisors[f] for f in forms),
@@ -232,9 +242,8 @@ def _operand(joint: View, base: int, rank: int, forms: Sequence[int], bound: int
         Guard(steps[rank + k], view.offsets[rank + k], view.divisors[rank + k], bound)
         for k, bound in enumerate(view.bounds)
     ]
-    return _adopted(
-        Operand(base, view.base_shape, tuple(steps[:rank]), view.offsets[:rank], view.divisors[:rank], tuple(guards))
-    )
+    index, offsets, divisors = tuple(steps[:rank]), view.offsets[:rank], view.divisors[:rank]
+    return _adopted(Operand(base, shape, index, offsets, divisors, tuple(guards), frozenset().union(*index)))
 
 
 def _adopted(operand: Operand) -> Operand:
@@ -245,10 +254,10 @@ def _adopted(operand: Operand) -> Operand:
     free = [k for k, e in enumerate(operand.shape) if e == 1 and not operand.steps[k] and not operand.offsets[k]]
     steps, offsets = list(operand.steps), list(operand.offsets)
     for guard in reversed(operand.guards):
-        if guard.bound.limit == 1 and guard.divisor == 1 and free and dict(guard.steps) not in map(dict, steps):
+        if guard.bound.limit == 1 and guard.divisor == 1 and free and guard.steps not in steps:
             k = free.pop()
             steps[k], offsets[k] = guard.steps, guard.offset
-    return operand._replace(steps=tuple(steps), offsets=tuple(offsets))
+    return operand._replace(steps=tuple(steps), offsets=tuple(offsets), digits=frozenset().union(*steps))
 
 
 def _flipped(reading: Reading, operand: Operand, turn: set[int]) -> Operand:
