@@ -95,7 +95,7 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
                 options.get("dims") or {},
             )
             state.targets[target] = traced
-            replies.append({"target": target, "document": traced.document(options)})
+            replies.append({"target": target, "document": traced.document(options), "off": traced.off_lines})
         except BaseException as error:
             state.targets.pop(target, None)
             replies.append({"target": target, "error": error_of(error, path, state.root)})
