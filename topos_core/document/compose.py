@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from topos_core.digest import digest_of
@@ -19,6 +19,7 @@ from topos_core.document.display import display
 from topos_core.document.finding import Finding, Related
 from topos_core.document.fixes import Sources
 from topos_core.document.places import Places, written
+from topos_core.matching.facts import Layout
 from topos_core.matching.match import Match, NearMiss
 from topos_core.plan.decision import Decision, Number
 from topos_core.plan.plan import PlanData
@@ -37,6 +38,7 @@ class Composer:
     regions: list[dict[str, Any]] = field(init=False, default_factory=list)
     findings: list[Finding] = field(init=False, default_factory=list)
     _ids: dict[str, str] = field(init=False, default_factory=dict)
+    _by_id: dict[str, Decision] = field(init=False, default_factory=dict)
     _used: Counter[str] = field(init=False, default_factory=Counter)
     _elsewhere: list[tuple[str, dict[str, Decision], dict[str, Decision]]] = field(init=False, default_factory=list)
     _keys: Counter[tuple[str, ...]] = field(init=False, default_factory=Counter)
@@ -47,8 +49,10 @@ class Composer:
         self.sources = Sources(self.places)
         for decision in self.plan.decisions:
             self._ids[decision.match.id] = self._unique(decision.match.pattern, decision.match.root)
+            self._by_id[decision.match.id] = decision
         for other in self.others:
             own = {d.match.id: d for d in other.decisions}
+            self._by_id = {**own, **self._by_id}  # a winner of another consumer is no decision of this one
             inside = {name: d for d in other.decisions if d.verdict == "taken" for name in d.contains}
             self._elsewhere.append((other.request.consumer, own, inside))
         for decision in self.plan.decisions:
@@ -305,17 +309,13 @@ class Composer:
         return self.places.called(d.paths[0][0]), phrases.reader(observation.kind, name)
 
     def _winner(self, d: Decision) -> Decision | None:
-        for plan in (self.plan, *self.others):
-            for other in plan.decisions:
-                if other.match.id == d.winner:
-                    return other
-        return None
+        return self._by_id.get(d.winner) if d.winner is not None else None
 
     # -- findings
 
     def _blocked(self, d: Decision, title: str, print_: str) -> None:
         """One finding per reader, at the reader; where a larger blocked region has it, people are told of that alone."""
-        around = next((p for p in self.plan.decisions if p.match.id == d.parent), None)
+        around = self._by_id.get(d.parent) if d.parent is not None else None
         told = set(around.observations) if around is not None and around.verdict == "blocked" else set()
         region = self.regions[-1]
         for row, path in zip(d.observations, d.paths, strict=True):
@@ -409,7 +409,24 @@ def number(figure: Number) -> dict[str, Any]:
 
 
 def _fingerprint(plan: PlanData, match: Match) -> str:
-    """Identifies structure: pattern, dtypes and facts without extents."""
+    """Identifies structure: pattern, bindings and their dtypes, named results and the facts' kinds.
+
+    No extents, values, scopes or lines; no layouts either, since those are the spelling's.
+    """
     ops = plan.tape.ops
-    dtypes: Mapping[str, str] = {name: ops[value].type.dtype for name, value in match.bindings.items()}
-    return digest_of(match.pattern, dict(sorted(dtypes.items())), ops[match.root].type.dtype, sorted(match.named))[:16]
+    dtypes = {name: ops[value].type.dtype for name, value in sorted(match.bindings.items())}
+    return digest_of(match.pattern, dtypes, ops[match.root].type.dtype, sorted(match.named), _kinds(match.facts))[:16]
+
+
+def _kinds(fact: Any) -> Any:
+    """Keeps words, switches and nesting; drops numbers and layouts."""
+    match fact:
+        case None | bool() | str():
+            return fact
+        case Layout():
+            return ()
+        case tuple():
+            return tuple(_kinds(each) for each in fact)
+    if is_dataclass(fact):
+        return {entry.name: _kinds(getattr(fact, entry.name)) for entry in fields(fact)}
+    return ()

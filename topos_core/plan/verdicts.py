@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -89,11 +89,14 @@ class _Council:
     elector: Elector
     cycle: FindCycle
     election: Election
-    index: Mapping[int, Sequence[Candidate]] = field(init=False)
+    index: Mapping[int, Sequence[Candidate]] = field(init=False, default_factory=dict)
+    owner: Mapping[int, int] = field(init=False)
     hidden: dict[int, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.index = by_claim(b.candidate for b in self.ballots.values() if b.legal)
+        self.owner = self._owners(self.election.picks)
+        if any(b.blocking for b in self.ballots.values()):
+            self.index = by_claim(b.candidate for b in self.ballots.values() if b.legal)
         for number in self.election.picks:
             self.hidden.update(dict.fromkeys(self.matches[number].interior, number))
 
@@ -172,13 +175,17 @@ class _Council:
             return self._shared(ballot, tuple(loop))
         if winner is None:
             mine = ballot.candidate.claims
-            rivals = [i for i in election.picks if not mine.isdisjoint(self.borders[i].claims)]
-            winner = max(rivals, key=lambda i: (len(mine & self.borders[i].claims), -self.matches[i].root, -i))
+            owner = self.owner if election is self.election else self._owners(election.picks)
+            rivals = Counter(owner[claim] for claim in mine if claim in owner)
+            winner = max(rivals, key=lambda i: (rivals[i], -self.matches[i].root, -i))
         other = self.matches[winner]
         return Decision(
             match, "declined", "TP204", "covered-by", f"{other.pattern} was chosen on ops that both claim", numbers,
             winner=other.id, offer=offer,
         )  # fmt: skip
+
+    def _owners(self, picks: frozenset[int]) -> dict[int, int]:
+        return {claim: number for number in picks for claim in self.borders[number].claims}
 
     def _shared(self, ballot: Ballot, links: tuple[tuple[int, int], ...]) -> Decision:
         match, offer = self.matches[ballot.candidate.number], ballot.standing.offer
