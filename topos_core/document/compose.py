@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from topos_core.digest import digest_of
@@ -19,7 +19,7 @@ from topos_core.document.display import display
 from topos_core.document.finding import Finding, Related
 from topos_core.document.fixes import Sources
 from topos_core.document.places import Places, written
-from topos_core.matching.facts import Layout
+from topos_core.matching.fingerprint import fingerprint, fold, near_miss_fingerprint
 from topos_core.matching.match import Match, NearMiss
 from topos_core.plan.decision import Decision, Number
 from topos_core.plan.plan import PlanData
@@ -71,7 +71,7 @@ class Composer:
         inside = match.interior | match.produced
         title = facts.title(match.pattern, match.facts)
         spans = self._spans(match)
-        print_ = _fingerprint(self.plan, match)
+        print_ = fingerprint(tape, match)
         region_id = self._ids[match.id]
         reason = self._reason(d)
         self.regions.append(
@@ -93,7 +93,7 @@ class Composer:
                 "contains": [self._id_of(other) for other in d.contains],
                 "parent": self._id_of(d.parent) if d.parent is not None else None,
                 "winner": self._id_of(d.winner) if d.winner is not None else None,
-                "fold": digest_of(print_, [str(tape.ops[v].type) for v in sorted(match.bindings.values())], str(tape.ops[match.root].type))[:16],
+                "fold": fold(tape, match),
                 "headline": phrases.headline(title, d.verdict),
                 "reason": reason,
                 "details": self._details(d),
@@ -119,7 +119,7 @@ class Composer:
 
     def _nearly(self, miss: NearMiss) -> None:
         span, at = self.places.value(miss.root), self.places.value(miss.at)
-        print_ = digest_of("near miss", miss.pattern, miss.code)[:16]
+        print_ = near_miss_fingerprint(self.plan.tape, miss)
         region_id = self._unique(miss.pattern, miss.root)
         reason = phrases.near_miss(display(miss.sentence))
         details = [phrases.held(miss.steps_held, miss.steps, display(miss.expected), display(miss.found))]
@@ -279,7 +279,8 @@ class Composer:
         elif "seconds_before" in numbers and "seconds_after" in numbers and d.code in ("TP204", "TP208", "TP203"):
             found.append(phrases.saves(numbers["benefit"], numbers["seconds_before"], machine))
         if d.contains:
-            found.append(phrases.contains([facts.name(name.partition("@")[0]) for name in d.contains]))
+            inside = dict.fromkeys(facts.name(name.partition("@")[0]) for name in d.contains)
+            found.append(phrases.contains(list(inside)))
         found += [phrases.not_further(facts.name(miss.pattern), display(miss.sentence)) for miss in d.match.stopped]
         return found
 
@@ -406,27 +407,3 @@ def number(figure: Number) -> dict[str, Any]:
     """Gives a figure's fields; what JSON cannot hold becomes null."""
     value = figure.value
     return {"value": value if math.isfinite(value) else None, "unit": figure.unit, "basis": figure.basis}
-
-
-def _fingerprint(plan: PlanData, match: Match) -> str:
-    """Identifies structure: pattern, bindings and their dtypes, named results and the facts' kinds.
-
-    No extents, values, scopes or lines; no layouts either, since those are the spelling's.
-    """
-    ops = plan.tape.ops
-    dtypes = {name: ops[value].type.dtype for name, value in sorted(match.bindings.items())}
-    return digest_of(match.pattern, dtypes, ops[match.root].type.dtype, sorted(match.named), _kinds(match.facts))[:16]
-
-
-def _kinds(fact: Any) -> Any:
-    """Keeps words, switches and nesting; drops numbers and layouts."""
-    match fact:
-        case None | bool() | str():
-            return fact
-        case Layout():
-            return ()
-        case tuple():
-            return tuple(_kinds(each) for each in fact)
-    if is_dataclass(fact):
-        return {entry.name: _kinds(getattr(fact, entry.name)) for entry in fields(fact)}
-    return ()

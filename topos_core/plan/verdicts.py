@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -201,25 +201,28 @@ class _Council:
         return sum(self.ballots[i].standing.numbers["benefit"].value for i in sorted(picks))
 
     def _nearest_free(self, match: Match, observed: int, lifted: Election) -> int | None:
-        """Walks from the observed value, downstream before upstream, to the first one that no elected match hides.
+        """Finds the value nearest to the observed one that no elected match hides: made from it, or what it is made of.
 
-        Only the region and its border are walked; what exists before the run (inputs, parameters, constants) is no
-        answer, since reading it tells nothing about the region.
+        Both directions are walked in step, downstream first, inside the region and to its border. Siblings (the other
+        operand of a reader) tell nothing about the observed value, and what exists before the run (inputs, parameters,
+        constants) nothing about the region: neither is an answer.
         """
         busy = {v for i in lifted.picks for v in self.matches[i].interior}
         inside = match.interior | match.produced
         seen = {observed}
-        queue = deque((observed,))
-        while queue:
-            value = queue.popleft()
-            free = value != observed and value not in busy and value not in self.hidden
-            if free and self.tape.ops[value].operands and self.reads.alive[value]:
-                return value
-            if value in inside:
-                for neighbour in (*self.reads.users[value], *self.tape.ops[value].operands):
-                    if neighbour not in seen:
-                        seen.add(neighbour)
-                        queue.append(neighbour)
+        level: list[tuple[int, bool]] = [(observed, True), (observed, False)]
+        while level:
+            following: list[tuple[int, bool]] = []
+            for value, down in level:
+                free = value != observed and value not in busy and value not in self.hidden
+                if free and self.tape.ops[value].operands and self.reads.alive[value]:
+                    return value
+                if value in inside:
+                    for neighbour in self.reads.users[value] if down else self.tape.ops[value].operands:
+                        if neighbour not in seen:
+                            seen.add(neighbour)
+                            following.append((neighbour, down))
+            level = sorted(following, key=lambda step: not step[1])
         return None
 
 
