@@ -7,7 +7,7 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -121,6 +121,7 @@ class Plan:
     data: PlanData
     planner: Planner
     parameters: Mapping[Named, np.ndarray]
+    _programs: list[Any] = field(default_factory=list, init=False, repr=False)  # what the first run made ready
 
     @property
     def tape(self) -> Tape:
@@ -200,7 +201,10 @@ class Plan:
                 code="TP507",
             )
         executor = importlib.import_module("topos_core.run.executor")
-        return executor.run(self.data, inputs, self.parameters, observed=observed, threads=threads)
+        if not self._programs:
+            self._programs.append(executor.make_program(self.data, self.parameters))
+        program = self._programs[0]
+        return executor.run(self.data, inputs, observed=observed, threads=threads, program=program)
 
     def emit_stablehlo(self, *, locations: bool = True) -> str:
         """Writes the tape as StableHLO text, with this plan's raises, or those of the same request for `stablehlo`.

@@ -74,7 +74,9 @@ def owned(arrays: Sequence[np.ndarray], inputs: Sequence[np.ndarray], program: P
     given = [*inputs, *program.known.values()]
     result: list[np.ndarray] = []
     for array in arrays:
-        shared = not array.flags.writeable or not array.flags.c_contiguous or not (array.flags.owndata or _leased(array))
+        shared = (
+            not array.flags.writeable or not array.flags.c_contiguous or not (array.flags.owndata or _leased(array))
+        )
         shared = shared or any(array is other for other in (*given, *result))
         result.append(np.array(array, order="C") if shared else array)
     return result
@@ -101,7 +103,7 @@ def rebuild(structure: Structure, leaves: Sequence[np.ndarray]) -> Any:
         case "dict":
             return dict(zip(structure.keys, children, strict=True))
         case "record":
-            return namedtuple("Record", structure.keys, rename=True)(*children)  # noqa: PYI024
+            return namedtuple("Record", structure.keys, rename=True)(*children)
 
 
 def observed_names(plan: PlanData) -> list[str]:

@@ -125,9 +125,7 @@ class Engine:
     def _remember(self, threads: int, strides: tuple[int, ...]) -> Cut:
         if len(self.cuts) > 16:  # strides differ from run to run: an unusual caller, whom memory must not pay for
             self.cuts.clear()
-        cut = self.cuts[threads, strides] = self._cut(
-            max(1, min(threads, self.problem.flops // THREAD_FLOPS)), strides
-        )
+        cut = self.cuts[threads, strides] = self._cut(max(1, min(threads, self.problem.flops // THREAD_FLOPS)), strides)
         return cut
 
     def _cut(self, threads: int, strides: tuple[int, ...]) -> Cut:

@@ -111,9 +111,7 @@ def make_runner(facts: WindowReduceFacts, dtype: str, shape: tuple[int, ...]) ->
     return Runner(facts, running, kernel("window", computed, facts.reducer), tuple(valued), result, dense, {})
 
 
-def _values(
-    facts: WindowReduceFacts, step: Pass, dtype: np.dtype, scale: float, earlier: Sequence[Pass]
-) -> np.ndarray:
+def _values(facts: WindowReduceFacts, step: Pass, dtype: np.dtype, scale: float, earlier: Sequence[Pass]) -> np.ndarray:
     """Gives what an absent element, an absent column and the result's factor are; sums of absent elements add up."""
     fill: float = facts.pad_fill if facts.pad_fill is not None else 0
     if dtype.kind in "iu":
