@@ -238,48 +238,53 @@ def _nested(matches: Sequence[Match], borders: Sequence[Boundary], drafts: Mappi
     have covered is listed there. A match inside a larger one of its own pattern that says the same thing says nothing new.
     Of two on the same ops the one that the catalogue lists first is told, even where the other was taken in its place.
     """
-    by_root: dict[int, list[int]] = {}
+    by_claim: dict[int, list[int]] = {}
     for number in drafts:
         for claim in borders[number].claims:
-            by_root.setdefault(claim, []).append(number)
-    contains: dict[int, list[str]] = {}
-    parents: dict[int, int] = {}
-    hidden: set[int] = set()
+            by_claim.setdefault(claim, []).append(number)
     blocked_ids = {d.match.id: n for n, d in drafts.items() if d.verdict == "blocked"}
+    contains: dict[int, list[str]] = {}
+    around: dict[int, list[int]] = {}
+    hidden: set[int] = set()
     for number, draft in drafts.items():
         mine = borders[number].claims
-        around = [n for n in by_root[draft.match.root] if n != number and mine <= borders[n].claims]
-        around.sort(key=lambda n: (len(borders[n].claims), matches[n].root, n))
+        larger = [n for n in by_claim[draft.match.root] if n != number and mine <= borders[n].claims]
+        larger.sort(key=lambda n: (len(borders[n].claims), matches[n].root, n))
+        around[number] = larger
         if draft.verdict == "taken":
-            holder = None
-        else:
-            holder = next(
-                (n for n in around if drafts[n].verdict == "taken" and not _outranks(draft.match, matches[n])), None
-            )
-            if holder is None and draft.winner in blocked_ids and blocked_ids[draft.winner] in around:
-                holder = blocked_ids[draft.winner]
+            continue
+        holder = next((n for n in larger if drafts[n].verdict == "taken" and not _outranks(draft, matches[n])), None)
+        if holder is None and draft.winner in blocked_ids and blocked_ids[draft.winner] in larger:
+            holder = blocked_ids[draft.winner]
         if holder is not None:
             hidden.add(number)
             if matches[holder].pattern != draft.match.pattern:
                 contains.setdefault(holder, []).append(draft.match.id)
-            continue
-        if draft.verdict != "taken" and any(_says_the_same(drafts[n], draft) for n in around):
+        elif any(_says_the_same(drafts[n], draft) for n in larger):
             hidden.add(number)
-            continue
-        larger = next((n for n in around if drafts[n].verdict == "blocked"), None)
-        if larger is not None:
-            parents[number] = larger
-    return [
-        _placed(draft, contains.get(number, []), matches[parents[number]].id if number in parents else None)
-        for number, draft in drafts.items()
-        if number not in hidden
-    ]
+    reported = []
+    for number, draft in drafts.items():
+        if number not in hidden:
+            parents = (n for n in around[number] if n not in hidden and drafts[n].verdict == "blocked")
+            parent = next((n for n in parents if _wraps(matches[n], draft.match)), None)
+            reported.append(
+                _placed(draft, contains.get(number, []), matches[parent].id if parent is not None else None)
+            )
+    return reported
 
 
-def _outranks(match: Match, taken: Match) -> bool:
-    return match.computing | match.produced == taken.computing | taken.produced and rank(match.pattern) < rank(
-        taken.pattern
+def _outranks(draft: Decision, taken: Match) -> bool:
+    """Tells whether a match on the same ops as a taken one is more to tell: listed earlier, or blocked and reaching further."""
+    if draft.match.computing | draft.match.produced != taken.computing | taken.produced:
+        return False
+    return rank(draft.match.pattern) < rank(taken.pattern) or (
+        draft.verdict == "blocked" and _wraps(draft.match, taken)
     )
+
+
+def _wraps(larger: Match, smaller: Match) -> bool:
+    """Tells whether a match holds everything of another and more."""
+    return smaller.interior | smaller.produced < larger.interior | larger.produced
 
 
 def _says_the_same(larger: Decision, smaller: Decision) -> bool:
