@@ -32,6 +32,8 @@ from topos_core.tape.tape import Tape
 if TYPE_CHECKING:
     import networkx
 
+    from topos_core.run.program import Program
+
 __all__ = ["Plan", "load", "plan", "planner", "trace"]
 
 Named = int | str
@@ -84,7 +86,7 @@ def plan(
         dialect=dialect,
     )
     ready = planner(recorded)
-    return Plan(ready.plan(request), ready, dict(parameters or {}))
+    return Plan(ready.plan(request), ready, {name: _snapshot(array) for name, array in (parameters or {}).items()})
 
 
 def load(target: str, *specs: Any, **named: Any) -> Tape:
@@ -115,12 +117,13 @@ class Plan:
     Args:
         data: Decisions, schedule, liveness and totals.
         planner: Plans further requests over the same tape and match pool.
-        parameters: Arrays bound in place of the tape's snapshots, by name or value.
+        parameters: Arrays bound in place of the tape's snapshots, by name or value; snapshots of their own.
     """
 
     data: PlanData
     planner: Planner
     parameters: Mapping[Named, np.ndarray]
+    _program: Program | None = field(init=False, default=None, repr=False)
     _programs: list[Any] = field(default_factory=list, init=False, repr=False)  # what the first run made ready
 
     @property
@@ -282,6 +285,13 @@ class Plan:
     def __repr__(self) -> str:
         request, counts = self.data.request, (len(self.taken), len(self.declined), len(self.blocked))
         return "<Plan {} {}: {} taken, {} declined, {} blocked>".format(request.consumer, request.fidelity, *counts)
+
+
+def _snapshot(array: np.ndarray) -> np.ndarray:
+    """Binds a parameter now: what its owner writes later changes no plan."""
+    copy = np.array(array)
+    copy.flags.writeable = False
+    return copy
 
 
 def _holders(regions: Sequence[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:

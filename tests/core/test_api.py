@@ -145,6 +145,61 @@ def test_a_plan_for_elsewhere_does_not_run_here() -> None:
         assert caught.value.code == "TP507"
 
 
+# -- running
+
+
+def arrays(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((4, 8, 16, 16), np.float32), rng.standard_normal((8, 8, 3, 3), np.float32)
+
+
+def test_a_run_gives_what_the_program_gives() -> None:
+    image, weight = arrays()
+    want = convolve(image, weight, observe=False)
+    plan = planned()
+    assert patterns(plan) == ["conv_bn_activation"]
+    np.testing.assert_allclose(plan.run(image, weight), want, rtol=1e-4, atol=1e-4)
+    assert np.array_equal(plan.run(image, weight), plan.run(image, weight, threads=1))
+
+
+def test_observed_values_come_back_by_name() -> None:
+    image, weight = arrays()
+    result, observed = planned(observe=True).run(image, weight, observed=True)
+    windows = np.lib.stride_tricks.sliding_window_view(image, (3, 3), axis=(2, 3))
+    assert list(observed) == ["windows"]
+    assert np.array_equal(observed["windows"], windows)
+    np.testing.assert_allclose(result, convolve(image, weight, observe=False), rtol=1e-4, atol=1e-4)
+
+
+def test_named_results_come_back_from_the_fused_run() -> None:
+    plan = tp.plan(tp.load(f"{EXAMPLES}/observed.py:statistics_observed"), machine="reference")
+    assert patterns(plan) == ["batch_norm_training"]
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((64, 32, 28, 28), np.float32)
+    _, observed = plan.run(x, np.ones(32, np.float32), np.zeros(32, np.float32), observed=True)
+    np.testing.assert_allclose(observed["mean"].ravel(), x.mean((0, 2, 3)), atol=1e-5)
+    np.testing.assert_allclose(observed["variance"].ravel(), x.var((0, 2, 3)), rtol=1e-4)
+
+
+def test_the_functions_own_structure_comes_back() -> None:
+    plan = tp.plan(tp.trace(lambda x: {"twice": x + x, "both": (x, [-x])}, tp.f32[3]), machine="reference")
+    result = plan.run(np.arange(3, dtype=np.float32))
+    assert list(result) == ["twice", "both"]
+    assert result["both"][1][0].tolist() == [0, -1, -2]
+
+
+def test_parameters_are_bound_when_the_plan_is_made() -> None:
+    weight = np.ones((300, 2), np.float32)
+    tape = tp.trace(lambda x: x @ weight, tp.f32[4, 300])
+    x = np.ones((4, 300), np.float32)
+    other = np.full((300, 2), 2, np.float32)
+    plan, rebound = tp.plan(tape), tp.plan(tape, parameters={"weight": other})
+    weight[:] = 5
+    other[:] = 5
+    assert plan.run(x)[0, 0] == 300
+    assert rebound.run(x)[0, 0] == 600
+
+
 # -- loading
 
 
