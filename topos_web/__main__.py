@@ -8,18 +8,19 @@ import sys
 import webbrowser
 from collections.abc import Sequence
 
-from topos_web import server, terminal
+from topos_web import server
 from topos_web.plans import Plan
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serves the page until it is interrupted; returns the exit code."""
     options = _parser().parse_args(argv)
+    from topos_core.document.formats.text import render_plan
     from topos_core.errors import ConfigurationError
     from topos_web.agents import AgentPlanner
 
     try:
-        planner = AgentPlanner(options.targets)
+        planner = AgentPlanner(options.targets, untrusted=options.untrusted)
     except ConfigurationError as error:
         print(f"topos view: {error}", file=sys.stderr)
         return 2
@@ -37,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(f"{plan.target}: {plan.error['message']}", file=sys.stderr, flush=True)
             elif not show and plan.target not in told and plan.document is not None:
                 told.add(plan.target)
-                print(terminal.summary(plan.document), flush=True)
+                print(render_plan(plan.document), flush=True)
 
     server.serve(planner, options.port, listening=listening, traced=traced)
     return 0
@@ -56,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         "targets", nargs="+", metavar="TARGET", help="model.py:name, model.py, model.onnx or module.mlir"
     )
     parser.add_argument("--port", type=int, default=8470, help="loopback port; a free one is taken where it is in use")
+    parser.add_argument("--untrusted", action="store_true", help="run only files of folders that the user trusts")
     parser.add_argument("--no-browser", action="store_true", help="print the plan and the URL, open nothing")
     return parser
 

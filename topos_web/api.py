@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Body, Path, Query, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from topos_web import differences, payloads
+from topos_web import differences, export, payloads
 from topos_web.events import Hub
 from topos_web.payloads import Document, Payload
 from topos_web.plans import Plan, PlannerError, Plans
@@ -87,9 +88,9 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
         return [_state(plan) for plan in plans.all()]
 
     @api.get("/plans/{plan_id}/skeleton", summary="What the first paint shows: figures, counts, scopes")
-    def skeleton(plan_id: PlanId) -> dict[str, Any]:
+    def skeleton(request: Request, plan_id: PlanId) -> Response:
         plan, document = traced(plan_id)
-        return {**_state(plan), **payloads.skeleton(document), "root": plans.planner.root(plan.target)}
+        return _json(request, {**_state(plan), **payloads.skeleton(document), "root": plans.planner.root(plan.target)})
 
     @api.get("/plans/{plan_id}/graph", summary="The recorded ops in columns; immutable under its digest")
     def graph(request: Request, plan_id: PlanId, digest: Annotated[str, Query(max_length=64)] = "") -> Response:
@@ -118,24 +119,32 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
         return {"path": document["paths"][index], "text": document["sources"][index]}
 
     @api.post("/plans/{plan_id}/whatif", summary="Plans again under other options; answers what changes")
-    def whatif(plan_id: PlanId, asked: Annotated[Asked, Body()]) -> Response:
+    def whatif(request: Request, plan_id: PlanId, asked: Annotated[Asked, Body()]) -> Response:
         plan, document = traced(plan_id, asked.base)
         planned = _ask(lambda: plans.planner.replan(plan.target, asked.options.asked()))
         if planned["digest"] != document["digest"]:
             raise Refused(409, "stale", "the file was traced again meanwhile; load the plan again")
-        return _json({"base": plan.revision, **payloads.changes(document, planned)})
+        return _json(request, {"base": plan.revision, **payloads.changes(document, planned)})
 
     @api.post("/plans/{plan_id}/emitted", summary="The StableHLO text of the plan under the options")
-    def emitted(plan_id: PlanId, asked: Annotated[Asked, Body()]) -> Response:
+    def emitted(request: Request, plan_id: PlanId, asked: Annotated[Asked, Body()]) -> Response:
         plan, _ = traced(plan_id, asked.base)
-        return _json({"text": _ask(lambda: plans.planner.emit(plan.target, asked.options.asked()))})
+        return _json(request, {"text": _ask(lambda: plans.planner.emit(plan.target, asked.options.asked()))})
+
+    @api.get("/plans/{plan_id}/export", summary="The plan as one HTML file that works without a server")
+    def exported(plan_id: PlanId) -> Response:
+        plan, document = traced(plan_id)
+        name = re.sub(r"[^\w.-]+", "-", plan.target)
+        headers = {"content-disposition": f'attachment; filename="{name}.html"'}
+        return Response(export.html(document), media_type="text/html; charset=utf-8", headers=headers)
 
     @api.get("/diff", summary="Two plans in one numbering: partners of ops, and what became of regions")
     def diff(
+        request: Request,
         a: Annotated[str, Query(pattern="^[0-9a-f]{8}(@previous)?$")],
         b: Annotated[str, Query(pattern="^[0-9a-f]{8}(@previous)?$")],
     ) -> Response:
-        return _json(differences.between(_version(plans, a), _version(plans, b)))
+        return _json(request, differences.between(_version(plans, a), _version(plans, b)))
 
     @api.get("/events", summary="Server-sent events: a plan changed, a trace failed")
     def events() -> StreamingResponse:
@@ -178,8 +187,8 @@ def _ask(question: Any) -> Any:
         raise Refused(422, str(error.failure["code"]), str(error.failure["message"])) from error
 
 
-def _json(data: Any) -> Response:
-    return _response(payloads.payload(data))
+def _json(request: Request, data: Any) -> Response:
+    return _response(payloads.payload(data), packs=_packs(request))
 
 
 def _packed(request: Request, payload: Payload, *, immutable: bool) -> Response:
@@ -188,8 +197,11 @@ def _packed(request: Request, payload: Payload, *, immutable: bool) -> Response:
     headers = {"etag": etag, "cache-control": keep}
     if etag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
-    packs = "gzip" in request.headers.get("accept-encoding", "")
-    return _response(payload, headers, packs=packs)
+    return _response(payload, headers, packs=_packs(request))
+
+
+def _packs(request: Request) -> bool:
+    return "gzip" in request.headers.get("accept-encoding", "")
 
 
 def _response(payload: Payload, headers: dict[str, str] | None = None, *, packs: bool = False) -> Response:

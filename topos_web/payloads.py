@@ -34,32 +34,40 @@ def payload(data: Any) -> Payload:
 
 
 def graph(document: Document) -> Payload:
-    """Encodes what a what-if never changes: ops as columns, operands as one flat list, attributes as a table."""
+    """Encodes what a what-if never changes."""
+    return payload(graph_data(document))
+
+
+def graph_data(document: Document) -> dict[str, Any]:
+    """Gives ops as columns, operands as one flat list, attributes as a table."""
     ops = document["ops"]
     table: dict[str, int] = {}
     rows = [table.setdefault(text, len(table)) for text in ops["attributes"]]
-    return payload(
-        {
-            **{name: document[name] for name in GRAPH},
-            "ops": {
-                "name": ops["name"],
-                "arity": [len(operands) for operands in ops["operands"]],
-                "operands": [value for operands in ops["operands"] for value in operands],
-                "type": ops["type"],
-                "location": ops["location"],
-                "attributes": rows,
-            },
-            "attributes": list(table),
-            "inputs": document["inputs"],
-            "parameters": document["parameters"],
-            "results": document["results"],
-        }
-    )
+    return {
+        **{name: document[name] for name in GRAPH},
+        "ops": {
+            "name": ops["name"],
+            "arity": [len(operands) for operands in ops["operands"]],
+            "operands": [value for operands in ops["operands"] for value in operands],
+            "type": ops["type"],
+            "location": ops["location"],
+            "attributes": rows,
+        },
+        "attributes": list(table),
+        "inputs": document["inputs"],
+        "parameters": document["parameters"],
+        "results": document["results"],
+    }
 
 
 def regions(document: Document) -> Payload:
     """Encodes what a what-if may change."""
-    return payload({name: document[name] for name in (*PLAN, *REGIONS)})
+    return payload(plan_data(document))
+
+
+def plan_data(document: Document) -> dict[str, Any]:
+    """Gives the plan's own part: regions, observations, findings, liveness, figures."""
+    return {name: document[name] for name in (*PLAN, *REGIONS)}
 
 
 def skeleton(document: Document) -> dict[str, Any]:

@@ -162,8 +162,8 @@ class Builder:
                 "recorded_peak_step": recorded.index(max(recorded)) if recorded else 0,
             },
             "totals": {
-                "recorded": {"flops": number(15552, "flop", "counted"), "seconds": number(2.1e-4, "s")},
-                "planned": {"flops": number(15552, "flop", "counted"), "seconds": number(9.6e-5, "s")},
+                "recorded": {"flops": number(15552, "flop", "counted"), "seconds": number(2.1e-4, "second")},
+                "planned": {"flops": number(15552, "flop", "counted"), "seconds": number(9.6e-5, "second")},
             },
             "counts": {**counts, "ops": count, "opaque": 0},
         }  # fmt: skip
@@ -175,10 +175,10 @@ class Builder:
 
 def cost(before: float, after: float, moved_before: int, moved_after: int, **extra: Any) -> dict[str, Any]:
     figures = {
-        "seconds_before": number(before, "s"), "seconds_after": number(after, "s"),
+        "seconds_before": number(before, "second"), "seconds_after": number(after, "second"),
         "bytes_before": number(moved_before, "byte", "counted"), "bytes_after": number(moved_after, "byte", "counted"),
         "flops": number(2 * moved_before, "flop", "counted"), "calls_saved": number(4, "call", "counted"),
-        "benefit": number(before - after, "s"),
+        "benefit": number(before - after, "second"),
     }  # fmt: skip
     return {**figures, **extra}
 
@@ -232,7 +232,7 @@ def convolution(*, observed: bool) -> Document:
     b.observe(result, "output", (12, "return nn.max_pool(hidden, 2)"), None, pool)
     nodes = [windows, left - 1, left, right - 1, right, matmul, folded, conv]
     other = {"stablehlo": {"verdict": "taken", "code": None, "reason": "becomes stablehlo.convolution"}}
-    figures = cost(4.12e-6, 9.65e-7, 5184, 1216, price=number(3.155e-6, "s"))
+    figures = cost(4.12e-6, 9.65e-7, 5184, 1216, price=number(3.155e-6, "second"))
     if observed:
         at = (9, 'tp.observe(windows, "windows")')
         row = b.observe(windows, "observe", at, "windows", view)
@@ -354,7 +354,7 @@ def norms() -> Document:
         [root_at, var_at, square_at], root=deviation, computing=[square, summed, variance, padded, deviation],
         code="TP202", word="cost", headline="sum of squares into its square root: declined",
         reason="declined: one kernel would be 0.3 us slower than 5 recorded ops on the reference machine",
-        cost=cost(3.01e-5, 3.04e-5, 12845312, 12845312, benefit=number(-3e-7, "s")),
+        cost=cost(3.01e-5, 3.04e-5, 12845312, 12845312, benefit=number(-3e-7, "second")),
         details=["the sum already reads its operand once; only 64 values remain to fuse"],
     )  # fmt: skip
     b.region(
@@ -479,7 +479,7 @@ def _layer_regions(b: Builder, v: dict[str, int], scope: list[str], *, odd: bool
         row = b.observe(v["weights"], "observe", (5, "weights"), "weights", (5, text))
         b.region("attention", "blocked", attention, [(6, "weights @ v"), (5, text)], scope=tail, fingerprint="aa02",
                  code="TP101", word="observed", observations=[row], paths=[[v["weights"]]], nearest_free=v["mixed"],
-                 cost=cost(2.4e-4, 9e-5, 1310720, 786432, price=number(1.5e-4, "s")),
+                 cost=cost(2.4e-4, 9e-5, 1310720, 786432, price=number(1.5e-4, "second")),
                  headline="attention, 128 queries over 128 keys: blocked",
                  reason="blocked: weights is read by tp.observe, and fused attention never stores it",
                  action="observe the mixed values instead")  # fmt: skip
@@ -495,7 +495,7 @@ def _layer_regions(b: Builder, v: dict[str, int], scope: list[str], *, odd: bool
     tail = [*scope, "mlp"] if scope else []
     mlp = [v[n] for n in ("gate", "minus", "expm", "one", "denominator", "silu", "up", "gated")]
     b.region("gated_mlp", "declined", mlp, [(8, "silu(h @ self.w1) * (h @ self.w3)")], scope=tail, fingerprint="aa03",
-             code="TP202", word="cost", cost=cost(4e-4, 4.2e-4, 2097152, 1572864, benefit=number(-2e-5, "s")),
+             code="TP202", word="cost", cost=cost(4e-4, 4.2e-4, 2097152, 1572864, benefit=number(-2e-5, "second")),
              headline="gated mlp 512 -> 512: declined",
              reason="declined: one kernel would be 20 us slower than 8 recorded ops on the reference machine")  # fmt: skip
 

@@ -182,8 +182,8 @@ def test_diff_with_the_plan_before_the_save(client: TestClient, planner: GivenPl
     plans.refresh()
     name = plan_id(target)
     diff = client.get("/api/v1/diff", params={"a": f"{name}@previous", "b": name}).json()
-    assert diff["ops"] == list(range(18))
-    assert diff["gone"] == diff["retyped"] == []
+    assert diff["of_before"] == diff["of_after"] == list(range(18))
+    assert diff["marks"] == [0] * 18
     told = [(r["before"] and r["before"]["verdict"], r["after"] and r["after"]["pattern"]) for r in diff["regions"]]
     assert told == [(None, "conv_bn_activation"), ("blocked", None)]
 

@@ -70,6 +70,9 @@ export interface Observation extends Span {
   name: string | null;
   assumed: boolean;
   location: number;
+  /** Whether the request left it out, and whether the request added it. */
+  ignored?: boolean;
+  asked?: boolean;
   value_span: Span | null;
   blocks: string[];
 }
@@ -96,7 +99,10 @@ export interface Finding extends Span {
 }
 
 export interface Liveness {
+  /** The root value of each step. */
   steps: number[];
+  /** The same where nothing is taken; where left out, ops in order. */
+  recorded_steps?: number[];
   bytes: number[];
   peak_bytes: number;
   peak_step: number;

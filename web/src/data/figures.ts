@@ -2,40 +2,41 @@
 
 import type { Figure, Region } from './document';
 
-const TIME: [number, string][] = [[1, 's'], [1e-3, 'ms'], [1e-6, 'µs'], [1e-9, 'ns']];
-const COUNT: [number, string][] = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k'], [1, '']];
+const TIMES: [number, string][] = [[1, 's'], [1e-3, 'ms'], [1e-6, 'us'], [1e-9, 'ns']];
+const SIZES: [number, string][] = [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB']];
+const COUNTS: [number, string][] = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
+const PLURALS: Record<string, string> = { flop: 'flops', call: 'calls', op: 'ops', value: 'values' };
 
-export function written(figure: Figure): string {
-  const { value, unit } = figure;
-  if (unit === 's' || unit === 'second' || unit === 'seconds') return seconds(value);
-  if (unit === 'byte' || unit === 'bytes') return bytes(value);
-  return `${scaled(value)} ${unit}${unit && Math.abs(value) !== 1 && /^(flop|call|kernel|op)$/.test(unit) ? 's' : ''}`.trim();
+/** Writes a figure as the document's own sentences do: three digits, times in us, sizes in powers of 1024. */
+export function written({ value, unit }: Figure): string {
+  if (unit === 'second') return seconds(value);
+  if (unit === 'byte') return bytes(value);
+  if (unit === 'share') return String(Number(value.toPrecision(2)));
+  const many = Math.abs(value) === 1 ? unit : (PLURALS[unit] ?? unit);
+  return Math.abs(value) < 10_000 ? `${Number(value.toPrecision(6))} ${many}`.trim() : scaled(value, COUNTS) + many;
 }
 
 export function seconds(value: number): string {
-  const size = Math.abs(value);
-  const [scale, unit] = TIME.find(([s]) => size >= s) ?? TIME[TIME.length - 1];
-  return value === 0 ? '0 µs' : `${digits(value / scale)} ${unit}`;
+  return value === 0 ? '0 s' : scaled(value, TIMES);
 }
 
 export function bytes(value: number): string {
-  return value < 1e3 ? `${value} B` : `${scaled(value)}B`;
+  return Math.abs(value) < 1024 ? `${Math.round(value)} B` : scaled(value, SIZES);
 }
 
-function scaled(value: number): string {
-  const size = Math.abs(value);
-  const [scale, prefix] = COUNT.find(([s]) => size >= s) ?? [1, ''];
-  return prefix ? `${digits(value / scale)} ${prefix}` : digits(value);
-}
-
-function digits(value: number): string {
-  const size = Math.abs(value);
-  if (Number.isInteger(value) && size < 1e4) return String(value);
-  return size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : size >= 1 ? value.toFixed(2) : value.toPrecision(2);
+function scaled(value: number, scales: [number, string][]): string {
+  const [scale, unit] = scales.find(([s]) => Math.abs(value) >= s) ?? scales[scales.length - 1];
+  return `${Number((value / scale).toPrecision(3))} ${unit}`;
 }
 
 export function words(name: string): string {
   return name.replaceAll('_', ' ');
+}
+
+/** A headline without the verdict behind it, which stands beside it. */
+export function titleOf(region: Region): string {
+  const at = region.headline.lastIndexOf(': ');
+  return at > 0 ? region.headline.slice(0, at) : region.headline;
 }
 
 /** One row of the cost table: what it is now, and what it would be or is when taken. */
@@ -64,7 +65,7 @@ export function costTable(region: Region): { rows: CostRow[]; rest: [string, Fig
 
 /** What a blocked or declined region costs, as the plan estimated it: its price, else its benefit; 0 where it says none. */
 export function loss(region: Region): number {
-  if (region.verdict === 'taken' || region.verdict === 'near_miss') return 0;
+  if (region.verdict === 'taken' || region.verdict === 'near_miss' || region.winner !== null) return 0; // a winner saves more
   return Math.max(0, (region.cost.price ?? region.cost.benefit)?.value ?? 0);
 }
 

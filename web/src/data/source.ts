@@ -1,15 +1,16 @@
 /** Where the page's data come from: the server, or the file itself when the page was exported. */
 
-import type { Changes, Failure, Graph, Options, Plan, PlanState, Skeleton } from './document';
+import type { Changes, Failure, Graph, Options, Plan, PlanState, Region, Skeleton } from './document';
 
 export interface Diff {
   before: string;
   after: string;
-  ops: number[];
-  gone: number[];
-  retyped: number[];
-  before_names: string[];
-  regions: { before: Plan['regions'][number] | null; after: Plan['regions'][number] | null }[];
+  legend: ('same' | 'added' | 'removed' | 'retyped')[];
+  marks: number[];
+  of_before: number[];
+  of_after: number[];
+  graph: Graph;
+  regions: { before: Region | null; after: Region | null }[];
 }
 
 export interface Source {
@@ -23,6 +24,8 @@ export interface Source {
   whatif(id: string, base: number, options: Options): Promise<Changes>;
   emitted(id: string, base: number, options: Options): Promise<string>;
   diff(a: string, b: string): Promise<Diff>;
+  /** Where the whole plan can be fetched as one file, if anywhere. */
+  exported(id: string): Promise<Blob>;
   /** Calls back on every change; gives a function that stops it. */
   listen(changed: (event: PlanEvent) => void): () => void;
 }
@@ -33,6 +36,36 @@ export type PlanEvent =
   | { kind: 'broken'; message: string }
   | { kind: 'lost' }
   | { kind: 'open' };
+
+/** What an exported page holds. */
+export interface Exported {
+  state: PlanState;
+  skeleton: Skeleton;
+  graph: Graph;
+  plan: Plan;
+  sources: string[];
+  emitted: string | null;
+}
+
+/** Reads what an exported page holds; asks nobody. */
+export class InlineSource implements Source {
+  readonly live = false;
+  constructor(private readonly data: Exported) {}
+
+  plans = async (): Promise<PlanState[]> => [this.data.state];
+  skeleton = async (): Promise<Skeleton> => this.data.skeleton;
+  graph = async (): Promise<Graph> => this.data.graph;
+  plan = async (): Promise<Plan> => this.data.plan;
+  text = async (_id: string, path: number): Promise<string> => this.data.sources[path] ?? '';
+  whatif = (): Promise<Changes> => Promise.reject(OFFLINE);
+  emitted = async (): Promise<string> => {
+    if (this.data.emitted === null) throw new Refusal(404, { code: 'offline', message: 'the export holds no emitted text' });
+    return this.data.emitted;
+  };
+  diff = (): Promise<Diff> => Promise.reject(OFFLINE);
+  exported = (): Promise<Blob> => Promise.reject(OFFLINE);
+  listen = (): (() => void) => () => {};
+}
 
 /** A refusal that the server explained. */
 export class Refusal extends Error {
@@ -61,6 +94,12 @@ export class ServerSource implements Source {
   diff = (a: string, b: string): Promise<Diff> =>
     this.ask(`diff?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`);
 
+  async exported(id: string): Promise<Blob> {
+    const answer = await fetch(`api/v1/plans/${id}/export`, { headers: { authorization: `Bearer ${this.token}` } });
+    if (!answer.ok) throw new Refusal(answer.status, await answer.json());
+    return answer.blob();
+  }
+
   listen(changed: (event: PlanEvent) => void): () => void {
     const events = new EventSource(`api/v1/events?token=${encodeURIComponent(this.token)}`);
     events.addEventListener('plan', (e) => changed({ kind: 'plan', ...JSON.parse(e.data) }));
@@ -82,3 +121,5 @@ export class ServerSource implements Source {
     return data as T;
   }
 }
+
+const OFFLINE = new Refusal(404, { code: 'offline', message: 'an exported page cannot plan again; open the target with topos view' });

@@ -80,15 +80,18 @@ export function drawFar(context: CanvasRenderingContext2D, view: FarView): void 
     context.stroke();
   }
   const blocked: Box[] = [];
+  const fills = texture(context, colours, k);
+  context.lineWidth = 1 / k;
   for (const box of scene.boxes) {
     if (box.kind === 'frame' || !seen(box.x, box.y, box.width, box.height)) continue;
     const dimmed = view.hits !== null && box.kind === 'op' && !view.hits.has(box.id);
     context.globalAlpha = dimmed ? 0.25 : 1;
     if (box.kind === 'op') {
       const region = index.of(box.id).find((r) => r.verdict !== 'near_miss');
-      context.fillStyle = region ? colours.verdict[region.verdict] : colours.node;
+      context.fillStyle = region ? fills[region.verdict] : colours.node;
       context.fillRect(box.x, box.y, box.width, box.height);
-      if (!region) context.strokeRect(box.x, box.y, box.width, box.height);
+      context.strokeStyle = region ? colours.verdict[region.verdict] : colours.edge;
+      context.strokeRect(box.x, box.y, box.width, box.height);
       if (region?.verdict === 'blocked' && region.root === box.id) blocked.push(box);
       if (view.selected.has(box.id)) outline(context, box, colours.select, k);
     } else {
@@ -120,6 +123,38 @@ export function drawFar(context: CanvasRenderingContext2D, view: FarView): void 
     context.arc(x, y, 3, 0, 7);
     context.fill();
   }
+}
+
+/** Fills that differ without colour: plain, hatched, dotted; at one size on the screen. */
+function texture(context: CanvasRenderingContext2D, colours: Palette, k: number): Record<Verdict, string | CanvasPattern> {
+  const tile = (colour: string, paint: (tile: CanvasRenderingContext2D) => void): CanvasPattern | string => {
+    const canvas = document.createElement('canvas');
+    canvas.width = canvas.height = 5;
+    const inner = canvas.getContext('2d')!;
+    inner.fillStyle = colours.canvas;
+    inner.fillRect(0, 0, 5, 5);
+    inner.fillStyle = inner.strokeStyle = colour;
+    paint(inner);
+    const pattern = context.createPattern(canvas, 'repeat');
+    pattern?.setTransform(new DOMMatrix().scale(1 / k));
+    return pattern ?? colour;
+  };
+  const hatch = (inner: CanvasRenderingContext2D): void => {
+    inner.lineWidth = 2.2;
+    for (const shift of [-5, 0, 5]) {
+      inner.moveTo(shift - 1, 6);
+      inner.lineTo(shift + 6, -1);
+    }
+    inner.stroke();
+  };
+  return {
+    taken: colours.verdict.taken, near_miss: colours.node,
+    declined: tile(colours.verdict.declined, hatch),
+    blocked: tile(colours.verdict.blocked, (inner) => {
+      inner.fillRect(0, 0, 2, 2);
+      inner.fillRect(2.5, 2.5, 2, 2);
+    }),
+  };
 }
 
 function circle(context: CanvasRenderingContext2D, x: number, y: number, radius: number, fill: string): void {

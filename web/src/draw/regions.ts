@@ -51,15 +51,48 @@ export class RegionDrawer {
     return drawn;
   }
 
+  /** Boxes of a region's ops; a closed scope is one where the region holds all of it. */
   members(region: Region, filled: boolean): Box[] {
     const boxes: Box[] = [];
+    const inside = new Map<number, number>();
     for (const value of region.nodes) {
       if (this.tree.owner[value] !== value) continue;
       if (filled && value !== region.root && !this.ownsFill(region, value)) continue;
       const at = this.scene.boxOfOp[value];
       if (at >= 0) boxes.push(this.scene.boxes[at]);
+      else {
+        const scope = this.closedAround(value);
+        if (scope >= 0) inside.set(scope, (inside.get(scope) ?? 0) + 1);
+      }
     }
+    for (const [scope, held] of inside) if (held === this.boxesIn(scope)) boxes.push(this.scene.boxes[this.scene.boxOfScope.get(scope)!]);
     return boxes;
+  }
+
+  /** The closed scopes that hold some of a region's ops, and not only those. */
+  partly(region: Region): Set<number> {
+    const scopes = new Set<number>();
+    for (const value of region.nodes) {
+      if (this.tree.owner[value] !== value || this.scene.boxOfOp[value] >= 0) continue;
+      const scope = this.closedAround(value);
+      if (scope >= 0) scopes.add(scope);
+    }
+    return scopes;
+  }
+
+  private closedAround(value: number): number {
+    for (let scope = this.tree.scopeOf[value]; scope > 0; scope = this.tree.scopes[scope].parent) {
+      const at = this.scene.boxOfScope.get(scope);
+      if (at !== undefined) return this.scene.boxes[at].kind === 'scope' ? scope : -1;
+    }
+    return -1;
+  }
+
+  private boxesIn(scope: number): number {
+    const { begin, end } = this.tree.scopes[scope];
+    let count = 0;
+    for (let p = begin; p < end; p++) if (this.tree.owner[this.tree.order[p]] === this.tree.order[p]) count++;
+    return count;
   }
 
   /** Movement and constants are shared freely; the first of two chosen regions draws them. */
@@ -78,18 +111,27 @@ export class RegionDrawer {
 
   /** The drawn edges between members, across frames too where a value leaves one scope for another. */
   private routes(members: Box[]): Route[] {
-    const own = new Set(members.map((box) => box.id));
+    const own = new Set(members.filter((box) => box.kind === 'op').map((box) => box.id));
+    const scopes = new Set(members.filter((box) => box.kind === 'scope').map((box) => ~box.id));
     const routes: Route[] = [];
     const segments = this.byValue();
-    for (const value of own) {
+    const produced = [...own, ...[...scopes].flatMap((code) => this.leaving(~code))];
+    for (const value of produced) {
       const crosses = [...this.model.usersOf(value)].some((user) => own.has(user) && this.tree.scopeOf[user] !== this.tree.scopeOf[value]);
       for (const row of segments.get(value) ?? []) {
         const { from, to, route } = this.scene.segments[row];
-        const inner = (end: number | null): boolean => (end !== null && end >= 0 ? own.has(end) : crosses);
+        const inner = (end: number | null): boolean => (end === null ? crosses : end >= 0 ? own.has(end) : scopes.has(end) || crosses);
         if (inner(from) && inner(to)) routes.push(route);
       }
     }
     return routes;
+  }
+
+  /** Values that a closed scope hands on. */
+  private leaving(scope: number): number[] {
+    const { begin, end } = this.tree.scopes[scope];
+    const inside = new Set(this.tree.order.subarray(begin, end));
+    return [...inside].filter((value) => !this.model.chip[value] && this.model.usersOf(value).some((user) => !inside.has(user)));
   }
 
   private byValue(): Map<number, number[]> {

@@ -6,7 +6,8 @@ import type { Job, Placed, Route } from './job';
 import { FRAME_HEADER, FRAME_PADDING } from './measure';
 
 const NODE_GAP = 36;
-const RANK_GAP = 52;
+const RANK_GAP = 48;
+const PORT_GAP = 26;
 
 /** Lays out all jobs, children first, so that an open scope's size is known to its parent. */
 export function placeAll(jobs: Job[], known: Map<string, Placed> = new Map()): Placed[] {
@@ -29,8 +30,12 @@ function place(job: Job): Placed {
   const graph = new Graph({ multigraph: true });
   graph.setGraph({ rankdir: 'TB', nodesep: NODE_GAP, edgesep: 16, ranksep: RANK_GAP, ranker: 'network-simplex' });
   job.width.forEach((width, item) => graph.setNode(String(item), { width, height: job.height[item] }));
-  const label = { weight: 1, minlen: 1 };
-  job.edges.forEach(([from, to], i) => graph.setEdge(String(from), String(to), { ...label }, String(i)));
+  // heavier between boxes than from ports: what only prepares an operand stands beside its reader, not at the border
+  const ports = new Set([...job.incoming, ...job.outgoing]);
+  job.edges.forEach(([from, to], i) => {
+    const weight = ports.has(from) || ports.has(to) ? 1 : 4;
+    graph.setEdge(String(from), String(to), { weight, minlen: 1 }, String(i));
+  });
   // heavy edges from one top node hold all incoming values on the first rank; likewise at the bottom
   if (job.incoming.length) {
     graph.setNode('top', { width: 1, height: 1 });
@@ -89,6 +94,17 @@ function read(graph: Graph, job: Job): Placed {
     runs.push([x[to], band(to)[0], y[to] - job.height[to] / 2]);
     return join(runs);
   });
+  // ports need no rank of their own: their edges may start at the frame, above the first boxes
+  const boxes = job.width.map((_, item) => item).filter((item) => !job.incoming.includes(item) && !job.outgoing.includes(item));
+  if (boxes.length) {
+    if (job.incoming.length) top = Math.min(...boxes.map((item) => y[item] - job.height[item] / 2)) - PORT_GAP;
+    if (job.outgoing.length) bottom = Math.max(...boxes.map((item) => y[item] + job.height[item] / 2)) + PORT_GAP;
+  }
+  for (const route of routes)
+    for (const run of route) {
+      run[1] = Math.min(bottom, Math.max(top, run[1]));
+      run[2] = Math.min(bottom, Math.max(top, run[2]));
+    }
   const padX = FRAME_PADDING - left;
   const padY = FRAME_HEADER + FRAME_PADDING - top;
   for (let item = 0; item < count; item++) {

@@ -8,7 +8,9 @@ import { byLoss, seconds } from '../data/figures';
 import { Model } from '../data/model';
 import { applied, PlanIndex } from '../data/planning';
 import { buildTree, type Tree } from '../data/scopes';
-import { type Diff, type PlanEvent, Refusal, type Source } from '../data/source';
+import { comparison, type Comparison, renumbered } from '../data/comparison';
+import { unified } from '../data/patch';
+import { type PlanEvent, Refusal, type Source } from '../data/source';
 import { LayoutClient } from '../layout/client';
 import type { Scene } from '../layout/scene';
 import { parse, regionHolds, searchOps } from '../search/grammar';
@@ -24,6 +26,22 @@ export interface Camera {
 }
 
 const EMPTY: Options = {};
+
+export interface Settings {
+  /** A link with {path}, {line} and {column}. */
+  editor: string;
+  /** Whether the wheel zooms without Ctrl. */
+  wheelZooms: boolean;
+}
+
+function stored(): Settings {
+  const settings: Settings = { editor: 'vscode://file/{path}:{line}:{column}', wheelZooms: false };
+  try {
+    return { ...settings, ...JSON.parse(localStorage.getItem('topos') ?? '{}') };
+  } catch {
+    return settings; // no storage here, or someone else's text in it
+  }
+}
 
 export class Viewer {
   plans = $state.raw<PlanState[]>([]);
@@ -42,15 +60,15 @@ export class Viewer {
   query = $state('');
   filter = $state.raw<ReadonlySet<Verdict>>(new Set<Verdict>(['taken', 'declined', 'blocked', 'near_miss']));
   candidates = $state(false);
-  /** Whether the wheel zooms without Ctrl. */
-  wheelZooms = $state(false);
   busy = $state<string | null>(null);
   trouble = $state.raw<Pick<Failure, 'code' | 'message'> | null>(null);
   connected = $state(true);
   status = $state('');
   texts = $state.raw<ReadonlyMap<number, string>>(new Map());
   emitted = $state.raw<{ key: string; text: string | null; error: string | null } | null>(null);
-  compared = $state.raw<Diff | null>(null);
+  compared = $state.raw<Comparison | null>(null);
+  memory = $state(false);
+  settings = $state.raw<Settings>(stored());
   camera = $state.raw<Camera>({ x: 24, y: 24, k: 1 });
   /** Grows when the drawing should bring the selection into view. */
   focusRequest = $state(0);
@@ -59,7 +77,6 @@ export class Viewer {
   /** A place that the reader asked to see, besides the selection's own. */
   place = $state.raw<Span | null>(null);
   private file = $state<string | null>(null);
-  editor = $state('vscode://file/{path}:{line}:{column}');
 
   index = $derived(this.plan && this.tree ? new PlanIndex(this.plan, this.tree) : null);
   state = $derived(this.plans.find((plan) => plan.id === this.planId) ?? null);
@@ -93,6 +110,7 @@ export class Viewer {
     return byLoss(found);
   });
 
+  private renumber = false;
   private firstOpen: ReadonlySet<number> = new Set();
   private wanted: View = {};
   private loading = 0;
@@ -137,6 +155,17 @@ export class Viewer {
     if (next.id !== this.planId || next.revision !== this.skeleton?.revision) await this.show(next.id);
   }
 
+  /** Merges another plan into the drawing: another target's, or this one's before the last save; null ends it. */
+  async compare(name: string | null): Promise<void> {
+    if (this.planId === null) return;
+    this.options = EMPTY;
+    this.past = [];
+    this.selection = null;
+    this.renumber = true; // values mean something else from here on
+    this.wanted = name === null ? {} : { compare: name };
+    await this.show(this.planId);
+  }
+
   async show(id: string): Promise<void> {
     const turn = ++this.loading;
     const state = this.plans.find((plan) => plan.id === id);
@@ -147,16 +176,22 @@ export class Viewer {
       return;
     }
     this.busy = 'loading the plan';
+    const compare = this.wanted.compare ?? (same && !this.renumber ? this.compared?.name : undefined);
     try {
-      const fresh = !same || state.graph !== this.skeleton?.graph || !this.model;
-      const [skeleton, plan, graph] = await Promise.all([
-        this.source.skeleton(id), this.source.plan(id), fresh ? this.source.graph(id, state.graph) : null,
+      const fresh = !same || state.graph !== this.skeleton?.graph || !this.model || this.renumber || this.compared !== null || compare !== undefined;
+      const [skeleton, own, ownGraph, diff] = await Promise.all([
+        this.source.skeleton(id), this.source.plan(id), fresh && !compare ? this.source.graph(id, state.graph) : null,
+        compare ? this.source.diff(compare, id) : null,
       ]);
+      const graph = diff ? { ...diff.graph } : ownGraph;
+      const plan = diff ? renumbered(own, diff.of_after) : own;
       if (turn !== this.loading) return;
       const kept = same ? this.remember() : {};
       this.skeleton = skeleton;
       this.texts = new Map();
       this.emitted = null;
+      this.renumber = false;
+      this.compared = diff ? comparison(compare!, diff) : null;
       if (graph) {
         this.model = new Model(graph);
         this.tree = buildTree(this.model);
@@ -169,7 +204,7 @@ export class Viewer {
       if (!this.wanted.camera && (!same || !this.camera)) this.fitRequest++;
       this.wanted = {};
       const asked = this.options;
-      if (asked !== EMPTY) await this.ask(asked, null);
+      if (asked !== EMPTY && !diff) await this.ask(asked, null);
     } catch (error) {
       this.fail(error);
     } finally {
@@ -214,7 +249,7 @@ export class Viewer {
     return {
       plan: this.planId ?? undefined, selection: this.selectionText(), open: this.openText(), shown: this.shownText(),
       consumer, fidelity, observe, ignore, off, query: this.query || undefined,
-      filter: this.filter.size === 4 ? undefined : [...this.filter],
+      filter: this.filter.size === 4 ? undefined : [...this.filter], compare: this.compared?.name,
       camera: [this.camera.x, this.camera.y, this.camera.k],
     };
   }
@@ -402,6 +437,40 @@ export class Viewer {
     }
   }
 
+  /** Whether a what-if can be asked: of a server, and in the plan's own numbering. */
+  canAsk = $derived.by(() => this.source.live && this.compared === null);
+
+  /** The edits that make the what-if true in the program, file by file; null where a change has no edit. */
+  async asCode(): Promise<{ title: string; patch: string } | null> {
+    const { base, options, skeleton } = this;
+    if (!base || !skeleton) return null;
+    const ignored = new Set(options.ignore ?? []);
+    const blockers = base.regions.filter((r) => r.observations.length && r.observations.every((row) => ignored.has(row)));
+    const fixes = base.findings.filter((f) => f.fix?.edits.length && blockers.some((r) => r.id === f.region)).map((f) => f.fix!);
+    if (!fixes.length) return null;
+    const byPath = new Map<string, typeof fixes[number]['edits']>();
+    for (const edit of fixes.flatMap((fix) => fix.edits)) {
+      const here = byPath.get(edit.path) ?? [];
+      if (!here.some((e) => e.line === edit.line && e.column === edit.column && e.text === edit.text)) byPath.set(edit.path, [...here, edit]);
+    }
+    const patches: string[] = [];
+    for (const [path, edits] of byPath) {
+      const index = skeleton.paths.indexOf(path);
+      if (index < 0) continue;
+      patches.push(unified(path, this.texts.get(index) ?? (await this.source.text(skeleton.id, index)), edits));
+    }
+    return { title: [...new Set(fixes.map((fix) => fix.title))].join('; '), patch: patches.join('') };
+  }
+
+  change(settings: Partial<Settings>): void {
+    this.settings = { ...this.settings, ...settings };
+    try {
+      localStorage.setItem('topos', JSON.stringify(this.settings));
+    } catch {
+      this.status = 'this browser keeps no settings'; // private windows refuse storage
+    }
+  }
+
   // --- texts ---------------------------------------------------------------------------------------------------------
 
   async loadText(path: number): Promise<void> {
@@ -429,7 +498,7 @@ export class Viewer {
     if (!root || !this.source.live) return null;
     const path = span.path.startsWith('/') ? span.path : `${root}/${span.path}`;
     const parts = { path: encodeURI(path), line: String(span.line), column: String(span.column + 1) };
-    return this.editor.replace(/\{(path|line|column)\}/g, (_, name: keyof typeof parts) => parts[name]);
+    return this.settings.editor.replace(/\{(path|line|column)\}/g, (_, name: keyof typeof parts) => parts[name]);
   }
 
   /** The last op recorded at a line: what the line's expression came to. */
