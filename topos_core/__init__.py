@@ -23,13 +23,14 @@ if TYPE_CHECKING:
         ToposError,
         TraceError,
     )
+    from topos_core.recording.elementary import erf, logsumexp, rsqrt, take
     from topos_core.recording.model import model
     from topos_core.recording.observe import observe
     from topos_core.recording.scope import scope
     from topos_core.recording.spec import bf16, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
     from topos_core.recording.spec import boolean as bool
     from topos_core.recording.trace import trace
-    from topos_core.recording.windows import as_strided
+    from topos_core.recording.windows import as_strided, unfold
     from topos_core.tape.tape import Tape
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "as_strided",
     "bf16",
     "bool",
+    "erf",
     "f16",
     "f32",
     "f64",
@@ -51,16 +53,20 @@ __all__ = [
     "i32",
     "i64",
     "load",
+    "logsumexp",
     "model",
     "nn",
     "observe",
     "plan",
+    "rsqrt",
     "scope",
+    "take",
     "trace",
     "u8",
     "u16",
     "u32",
     "u64",
+    "unfold",
 ]
 
 _DTYPES: Final = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
@@ -71,7 +77,8 @@ _PLACES: Final = {
     "model": ("topos_core.recording.model", "model"),
     "observe": ("topos_core.recording.observe", "observe"),
     "scope": ("topos_core.recording.scope", "scope"),
-    "as_strided": ("topos_core.recording.windows", "as_strided"),
+    **{name: ("topos_core.recording.windows", name) for name in ("as_strided", "unfold")},
+    **{name: ("topos_core.recording.elementary", name) for name in ("erf", "logsumexp", "rsqrt", "take")},
     "Tape": ("topos_core.tape.tape", "Tape"),
     "bool": ("topos_core.recording.spec", "boolean"),
     **{name: ("topos_core.recording.spec", name) for name in _DTYPES},
