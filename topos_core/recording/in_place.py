@@ -1,4 +1,8 @@
-"""`x += y`: the handle moves on to the new value, with NumPy's dtype rule, and is refused where a view would have to follow."""
+"""`x += y`: the handle moves on to the new value, with NumPy's dtype rule, and is refused where a view would have to follow.
+
+What NumPy gives as a scalar (`x.sum()`, `x[0, 0]`, any arithmetic of scalars) is immutable there: `s += y` only rebinds the
+name, so it may change shape and dtype and no other name sees it.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,8 @@ def update(x: Value, compute: Callable[[Any, tuple[Any, ...]], Value], ufunc: np
     Raises:
         RecordingError: Another handle shares x's memory, or the result has another shape or kind.
     """
+    if _is_scalar(x):
+        return compute(ufunc, (x, other))
     alias = _living_alias(x)
     name = ufunc.__name__
     if alias is not None:
@@ -34,6 +40,13 @@ def update(x: Value, compute: Callable[[Any, tuple[Any, ...]], Value], ufunc: np
         raise x.recorder.error(f"in-place {name} would cast {result.type} to {x.type}; write x = x + y, or cast first")
     x.index = elementwise.cast(result, x.type.dtype).index
     return x
+
+
+def _is_scalar(x: Value) -> bool:
+    """Tells what NumPy would give as a scalar from a 0-d array: a view, an argument, or the result of zeros_like."""
+    return (
+        not x.type.shape and x.memory is None and x.recorder.ops[x.index].name not in ("input", "parameter", "constant")
+    )
 
 
 def _living_alias(x: Value) -> Value | None:

@@ -26,6 +26,13 @@ class _Basic(NamedTuple):
     reversed: list[int]
 
 
+class _Chosen(NamedTuple):
+    """What a static mask chooses along one of its axes, and the extent that the indexed axis must have."""
+
+    places: np.ndarray
+    extent: int
+
+
 def getitem(x: Value, key: Any) -> tuple[Value, bool]:
     """Records `x[key]`; tells too whether NumPy would have copied."""
     keys = _expanded(x, key)
@@ -35,6 +42,8 @@ def getitem(x: Value, key: Any) -> tuple[Value, bool]:
     shape: list[int] = []
     axis = 0
     for k in keys:
+        if k is Ellipsis:
+            continue
         if k is None:
             shape.append(1)
             continue
@@ -149,7 +158,17 @@ def _expanded(x: Value, key: Any) -> list[Any]:
     if taken > x.ndim:
         raise x.recorder.error(f"too many indices: {x.type} has {x.ndim} axes, {taken} are indexed")
     at = next(i for i, k in enumerate(keys) if k is Ellipsis)
-    return [*keys[:at], *[slice(None)] * (x.ndim - taken), *keys[at + 1 :]]
+    keys[at + 1 : at + 1] = [slice(None)] * (x.ndim - taken)  # the ellipsis stays: even an empty one parts index arrays
+    axis = 0
+    for place, k in enumerate(keys):
+        if isinstance(k, _Chosen):
+            if k.extent != x.type.shape[axis]:
+                raise x.recorder.error(
+                    f"a mask of {k.extent} over axis {axis} of {x.type}, which has {x.type.shape[axis]}; make them equal"
+                )
+            keys[place] = k.places
+        axis += k is not None and k is not Ellipsis
+    return keys
 
 
 def _ellipses(keys: list[Any]) -> int:
@@ -178,7 +197,7 @@ def _normal(x: Value, k: Any) -> list[Any]:
     if isinstance(k, (list, tuple, np.ndarray)):
         table = np.asarray(k) if not isinstance(k, (list, tuple)) or len(k) else np.zeros(0, np.int64)
         if table.dtype == bool:
-            return list(table.nonzero())
+            return [_Chosen(places, extent) for places, extent in zip(table.nonzero(), table.shape, strict=True)]
         if table.dtype.kind not in "iu":
             raise r.error(f"an index array of dtype {table.dtype}; use integers or bools")
         return [int(table)] if table.ndim == 0 else [table]
@@ -225,11 +244,11 @@ def _advanced(x: Value, keys: list[Any]) -> Value:
     r = x.recorder
     basic = _Basic([], [], [], [])
     indexed: list[tuple[int, Any]] = []  # (operand axis, index)
-    layout: list[tuple[str, int]] = []  # what the result is made of, in order: a kept axis, a new one, or an index
+    layout: list[tuple[str, int]] = []  # what the result is made of, in order: a kept axis, a new one, an index, a gap
     axis = 0
     for k in keys:
-        if k is None:
-            layout.append(("new", 1))
+        if k is None or k is Ellipsis:
+            layout.append(("new", 1) if k is None else ("gap", 0))
             continue
         if isinstance(k, slice):
             length = _basic(x, axis, k, basic)
@@ -262,9 +281,9 @@ def _advanced(x: Value, keys: list[Any]) -> Value:
     index_shape = tuple(np.shape(index)) if not isinstance(index, Value) else index.type.shape
     shape: list[int] = [] if together else list(index_shape)
     for position, (what, length) in enumerate(layout):
-        if what != "index":
+        if what in ("kept", "new"):
             shape.append(length)
-        elif together and position == places[0]:
+        elif what == "index" and together and position == places[0]:
             shape.extend(index_shape)
     return movement.reshape(found, tuple(shape))
 

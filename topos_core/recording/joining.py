@@ -220,6 +220,8 @@ def diff(x: Any, n: int = 1, axis: Any = -1, prepend: Any = None, append: Any = 
     """Records np.diff: neighbours subtracted, n times."""
     recorder = recorder_of(x, prepend, append)
     value = constant.lift(recorder, x)
+    if n == 0:
+        return value  # NumPy gives the operand itself, not a copy
     at = one_axis(value, axis)
     column = tuple(1 if k == at else extent for k, extent in enumerate(value.type.shape))
     ends = [value]
@@ -233,7 +235,7 @@ def diff(x: Any, n: int = 1, axis: Any = -1, prepend: Any = None, append: Any = 
         later = movement.cut_axis(result, at, builtins.min(1, extent), extent)
         earlier = movement.cut_axis(result, at, 0, builtins.max(extent - 1, 0))
         result = elementwise.apply(np.not_equal if value.type.dtype == "bool" else np.subtract, (later, earlier))
-    return formulas.fresh(result) if result is value else result
+    return result
 
 
 def meshgrid(*arrays: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Value, ...]:

@@ -169,7 +169,36 @@ def padded_by_nothing(x, y):
     return w + z
 
 
+def scalars_are_rebound(x, y):
+    s = x.sum()
+    t = s
+    s += 1
+    return s + t * 0, t
+
+
+def a_scalar_grows(x, y):
+    s = x.sum()
+    s *= y
+    return s
+
+
+def a_picked_scalar_changes_its_dtype(x, y):
+    s = x[0, 0]
+    s += np.float64(1)
+    return s
+
+
+def a_zero_dimensional_view_is_an_array(x, y):
+    z = x[0, 0:1] * 2
+    s = z.reshape(())
+    del z
+    t = s
+    s += 1
+    return t * 1
+
+
 SAME = [
+    scalars_are_rebound, a_scalar_grows, a_picked_scalar_changes_its_dtype, a_zero_dimensional_view_is_an_array,
     fresh, aliased, argument, element_of_a_list, attribute, keeps_its_dtype, copied_by_plus, copied_by_astype,
     through_a_function, in_a_loop, every_operator, matrix, temporary_was_reshaped, temporary_view_is_gone,
     broadcast_by_an_operator, reduced_with_kept_axes, scalar_picked, rows_taken_by_an_index_array, flattened, whole_view,
