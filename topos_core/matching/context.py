@@ -44,6 +44,17 @@ class Context:
         """Says whether a value leads to any observation; dead ops are nobody's reader and get no matches."""
         return bool(self.readers[value]) or value in self._live
 
+    def is_piece(self, value: int) -> bool:
+        """Says whether a value only becomes a piece of a concat: a row of positions, stacked to an image."""
+        while len(readers := self.readers[value]) == 1:
+            (value,) = readers
+            name = self.tape.ops[value].name
+            if name == "concat":
+                return True
+            if name not in ("reshape", "permute"):
+                return False
+        return False
+
     def view(self, value: int) -> View:
         """Gives a value's view."""
         return self.views.of(value)

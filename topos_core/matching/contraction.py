@@ -23,6 +23,7 @@ Operation = Literal["sum", "max", "min"]
 
 FOLDS: Final[dict[str, Operation]] = {"add": "sum", "maximum": "max", "minimum": "min"}
 REDUCTIONS: Final[dict[str, Operation]] = {"sum": "sum", "max": "max", "min": "min"}
+_STRUCTURED: Final = frozenset(("mul", "matmul", "concat", *REDUCTIONS))
 JOINT: Final = -1  # the base of a joint view, which is no value
 
 
@@ -158,19 +159,23 @@ class Forms:
         """Replays movement above a product or reduction on the joint view; movement above anything else is a view."""
         view = self._views.of(value)
         op = self.tape.ops[value]
-        if view.base == value:
+        if op.name == "concat" and view.base == value:
+            bases = {self._views.of(o).base for o in op.operands}  # pieces may be products of their own
+        elif view.base != value:
+            bases = {view.base}
+        else:
             return _leaf(view)
-        inner = self.tape.ops[view.base].name
-        if inner not in ("mul", "matmul") and inner not in REDUCTIONS:
+        inner = {self.tape.ops[base].name for base in bases}
+        if not inner <= _STRUCTURED:
             return _leaf(view)
         below = op.operands[0]  # the deepest first: a chain of movement may be longer than Python's stack
         chain: list[int] = []
-        while below != view.base and below not in self._forms and self.tape.ops[below].operands:
+        while below not in bases and below not in self._forms and self.tape.ops[below].operands:
             chain.append(below)
             below = self.tape.ops[below].operands[0]
         for inner_value in reversed(chain):
             self.of(inner_value)
-        forms = [self.of(o) for o in op.operands if self._views.of(o).base == view.base]
+        forms = [self.of(o) for o in op.operands if self._views.of(o).base in bases]
         first = forms[0]
         if not isinstance(first, Form) or (first.operation is None and not first.is_product):
             return _leaf(view)

@@ -156,14 +156,19 @@ def _roles(axes: Sequence[Axis], kernel: Sequence[int]) -> list[str] | None:
         if whole and lone_groups and 1 not in kernel:
             continue  # the reduced axis beside lone groups is their channel, not a spatial axis
         return list(order)
+    return _roles_by_kind(axes)
+
+
+def _roles_by_kind(axes: Sequence[Axis]) -> list[str] | None:
+    """Names roles where no usual order fits: one run of channels, the first run of plain axes, all else spatial."""
     roles: list[str] = []
     plain_ended = False
     spatial = 0
-    channels = [k for k, axis in enumerate(axes) if axis.kind == "channel"]
-    if channels and channels != [k for k in range(channels[0], channels[-1] + 1) if axes[k].kind != "unit"]:
+    channels = _channel_run(axes)
+    if channels is None:
         return None
     for k, axis in enumerate(axes):
-        if axis.kind == "channel":
+        if k in channels:
             roles.append("f")
         elif axis.kind == "unit":
             roles.append("")
@@ -171,12 +176,36 @@ def _roles(axes: Sequence[Axis], kernel: Sequence[int]) -> list[str] | None:
             roles.append("b")
             nxt = next((a for a in axes[k + 1 :] if a.kind != "unit"), None)
             plain_ended = nxt is None or nxt.kind != "plain"
-        elif axis.kind == "plain" or axis.genuine:
+        elif axis.kind in ("plain", "channel") or axis.genuine or (channels and not axis.kept):
             roles.append(str(spatial))
             spatial += 1
         else:
             return None
     return roles
+
+
+def _channel_run(axes: Sequence[Axis]) -> set[int] | None:
+    """Picks the neighbouring channel axes that are the features: those with groups, else the outermost run.
+
+    A whole axis under a tap as long as itself looks like a channel too. None where groups stand in several runs.
+    """
+    runs: list[list[int]] = []
+    before = ""
+    for k, axis in enumerate(axes):
+        if axis.kind == "channel":
+            if before != "channel":
+                runs.append([])
+            runs[-1].append(k)
+        before = axis.kind if axis.kind != "unit" else before
+    grouped = [run for run in runs if any(axes[k].kept for k in run)]
+    if len(grouped) > 1:
+        return None
+    if grouped:
+        first = next(k for k in grouped[0] if axes[k].kept)
+        return {k for k in grouped[0] if k >= first}  # groups are the major part of the features
+    if not runs:
+        return set()
+    return set(runs[-1] if runs[-1][-1] == len(axes) - 1 else runs[0])
 
 
 def _may_play(axis: Axis, role: str) -> bool:

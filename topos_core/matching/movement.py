@@ -328,14 +328,16 @@ def _at_boundaries(extent: int, stride: int, weights: Sequence[int]) -> list[tup
 
 
 def _splat(tape: Tape, view: View) -> Any:
-    """Gives the one value that a view reads everywhere, or None."""
+    """Gives the one value that a view reads everywhere, or None. Costs the length of a constant table."""
     if view.base < 0 or view.bounds:
         return None
     op = tape.ops[view.base]
     if op.name != "constant":
         return None
     value = op.attributes["value"]
-    return None if isinstance(value, np.ndarray) and value.ndim else value
+    if isinstance(value, np.ndarray) and value.ndim:
+        return value.flat[0] if value.size and (value == value.flat[0]).all() else None
+    return value
 
 
 def _python(fill: Any) -> float | int | bool:

@@ -52,6 +52,8 @@ IDENTIFIER = "convolution"
 
 def find(context: Context, root: int) -> Match | NearMiss | None:
     """Tries to read a sum of products as a convolution."""
+    if context.op(root).name == "concat" and context.is_piece(root):
+        return None
     form = context.form(root)
     if isinstance(form, OffGrid):
         return _off_grid(root, form.base, form.terms) if form.product else None
@@ -191,7 +193,7 @@ def _counterexamples() -> tuple[Example, ...]:
 PATTERN = Pattern(
     identifier=IDENTIFIER,
     documentation=__doc__ or "",
-    roots=frozenset(("matmul", "sum", "add")),
+    roots=frozenset(("matmul", "sum", "add", "concat")),
     find=find,
     work=work,
     evaluate=evaluate,

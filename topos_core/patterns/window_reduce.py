@@ -54,6 +54,8 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
     op = context.op(root)
     if op.name in ("mul", "div"):
         return _average(context, root)
+    if op.name == "concat" and context.is_piece(root):
+        return None
     form = context.form(root)
     if isinstance(form, OffGrid):
         return None if form.product else _off_grid(root, form)
@@ -211,7 +213,7 @@ def _counterexamples() -> tuple[Example, ...]:
 PATTERN = Pattern(
     identifier=IDENTIFIER,
     documentation=__doc__ or "",
-    roots=frozenset(("max", "min", "sum", "maximum", "minimum", "add", "mul", "div")),
+    roots=frozenset(("max", "min", "sum", "maximum", "minimum", "add", "mul", "div", "concat")),
     find=find,
     work=work,
     evaluate=evaluate,

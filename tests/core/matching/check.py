@@ -76,5 +76,5 @@ def matches_of(pool: Pool, pattern: str) -> list[Match]:
 
 
 def outermost(matches: list[Match]) -> list[Match]:
-    """Drops matches whose root another match computes inside."""
-    return [m for m in matches if not any(m.root in other.interior & other.computing for other in matches)]
+    """Drops matches whose root stands inside another match."""
+    return [m for m in matches if not any(m.root in other.interior for other in matches)]

@@ -128,5 +128,51 @@ def random_case(seed: int) -> Case:
     return Case(name, "convolution", function, {"x": spec(b, g * c, *n), "w": spec(g * o, c, *k)}, slides)
 
 
+def random_layout(seed: int) -> Case:
+    """An einsum over windows with every operand's axes in random order, and batch, channels or outputs left out."""
+    rng = np.random.default_rng(seed)
+    pick = lambda *a: int(rng.choice(a))  # noqa: E731
+    rank = pick(1, 2, 2, 3)
+    extents = {"b": pick(1, 2, 3), "c": pick(1, 2, 4), "o": pick(1, 2, 3), "g": pick(2, 3)}
+    letters, taps = "hwd"[:rank], "ijk"[:rank]
+    k = dict(zip(letters, (pick(1, 2, 3) for _ in range(rank)), strict=True))
+    s = dict(zip(letters, (pick(1, 1, 2) for _ in range(rank)), strict=True))
+    pads = dict(zip(letters, ((pick(0, 1), pick(0, 0, 2)) for _ in range(rank)), strict=True))
+    n = {a: k[a] + pick(0, 1, 3) for a in letters}
+    image = [a for a in "bc" if pick(0, 1, 1, 1)] + list(letters)
+    kernel = [a for a in "oc" if (a in image if a == "c" else pick(0, 1, 1, 1))] + list(taps)
+    result = [a for a in "bo" if a in image or a in kernel] + list(letters)
+    if pick(0, 0, 1) and "c" in image:  # groups on an axis of their own, above the channels
+        image.insert(image.index("c"), "g")
+        kernel.insert(0, "g")
+        result.insert(0, "g")
+    fixed = "gc" if "g" in image else ""
+    rows = [_shuffled(row, rng, fixed) for row in (image, kernel, result)]
+
+    def function(x, w):
+        names = list(rows[0])
+        widths = [pads.get(a, (0, 0)) for a in names]
+        x = np.pad(x, widths) if any(p != (0, 0) for p in widths) else x
+        axes = [names.index(a) for a in letters]
+        u = sliding_window_view(x, [k[a] for a in letters], axis=tuple(axes))
+        u = u[tuple(slice(None, None, s.get(a, 1)) for a in names)]
+        return np.einsum(f"{''.join(names)}{taps},{''.join(rows[1])}->{''.join(rows[2])}", u, w)
+
+    sizes = extents | n | {t: k[a] for a, t in zip(letters, taps, strict=True)}
+    counts = {a: (n[a] + sum(pads[a]) - k[a]) // s[a] + 1 for a in letters}
+    slides = any(counts[a] > 1 and k[a] > 1 for a in letters)
+    name = f"{seed}: {''.join(rows[0])},{''.join(rows[1])}->{''.join(rows[2])} {sizes} s{s} p{pads}"
+    specs = {"x": spec(*(sizes[a] for a in rows[0])), "w": spec(*(sizes[a] for a in rows[1]))}
+    return Case(name, "convolution", function, specs, slides)
+
+
+def _shuffled(row: list[str], rng: np.random.Generator, together: str) -> list[str]:
+    """Shuffles axes; groups stay right above their channels, else no layout could name them as one number."""
+    units = [together if together and a == together[0] and together[1] in row else a for a in row]
+    units = [u for u in units if not (together and u == together[1])]
+    rng.shuffle(units)
+    return list("".join(units))
+
+
 def spec(*shape: int) -> str:
     return f"f32[{','.join(map(str, shape))}]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from topos_core import nn
 from topos_core.recording.windows import as_strided
 
 STRIDE, DILATION, PADS = (2, 1), (1, 2), ((1, 2), (0, 3))
@@ -92,8 +93,43 @@ def im2col(x, w):
     return y.reshape(b, oh, ow, 4).transpose(0, 3, 1, 2)
 
 
+def products_stacked(x, w):
+    y = padded(x)
+    taps = [np.einsum("bchw,oc->bohw", cut(y, i, j), w[:, :, i, j]) for i in range(KH) for j in range(KW)]
+    return np.stack(taps).sum(axis=0)
+
+
+def library(x, w):
+    return nn.conv2d(x, w, stride=STRIDE, dilation=DILATION, padding=PADS)
+
+
+def padded_by_concatenation(x, w):
+    y = np.concatenate([np.zeros((2, 3, 1, 10), np.float32), x, np.zeros_like(x[:, :, :2])], axis=2)
+    y = np.concatenate([y, np.zeros_like(y[:, :, :, :3])], axis=3)
+    u = sliding_window_view(y, (DH * (KH - 1) + 1, DW * (KW - 1) + 1), axis=(2, 3))[:, :, ::SH, ::SW, ::DH, ::DW]
+    return np.einsum("bchwij,ocij->bohw", u, w)
+
+
+def one_position_at_a_time(x, w):
+    y = padded(x)
+    oh, ow = extents(y)
+    reach = (slice(None), slice(None))
+
+    def at(i, j):
+        patch = y[
+            (*reach, slice(i * SH, i * SH + DH * (KH - 1) + 1, DH), slice(j * SW, j * SW + DW * (KW - 1) + 1, DW))
+        ]
+        return (patch[:, None] * w).sum(axis=(2, 3, 4))
+
+    return np.stack([np.stack([at(i, j) for j in range(ow)], axis=-1) for i in range(oh)], axis=-2)
+
+
+def filters_one_by_one(x, w):
+    return np.stack([np.einsum("bchwij,cij->bhw", windows(x), w[k]) for k in range(4)], axis=1)
+
+
 SPELLINGS = [
-    windows_einsum, einsum_kernel_first, windows_tensordot, slices_stacked, shifted_sum, shifted_sum_commuted, gathered,
+    library, products_stacked, padded_by_concatenation, one_position_at_a_time, filters_one_by_one, windows_einsum, einsum_kernel_first, windows_tensordot, slices_stacked, shifted_sum, shifted_sum_commuted, gathered,
     strided, multiplied_and_summed, im2col,
 ]  # fmt: skip
 
@@ -191,7 +227,14 @@ def unit_everything(x, w):
     return np.einsum("bchwij,ocij->bohw", u, w)
 
 
+def groups_joined(x, w):
+    u = sliding_window_view(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), (3, 3), axis=(2, 3))
+    parts = [np.einsum("bchwij,ocij->bohw", u[:, 2 * g : 2 * g + 2], w[3 * g : 3 * g + 3]) for g in range(2)]
+    return np.concatenate(parts, axis=1)
+
+
 OTHERS = [
+    (groups_joined, {"x": "f32[2,4,6,6]", "w": "f32[6,2,3,3]"}),
     (depthwise, {"x": "f32[2,4,6,6]", "w": "f32[4,3,3]"}),
     (depthwise_shifted, {"x": "f32[2,4,6,6]", "w": "f32[4,3,3]"}),
     (grouped, {"x": "f32[2,4,6,6]", "w": "f32[6,2,3,3]"}),
