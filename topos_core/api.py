@@ -7,7 +7,7 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,6 +31,8 @@ from topos_core.tape.tape import Tape
 
 if TYPE_CHECKING:
     import networkx
+
+    from topos_core.run.program import Program
 
 __all__ = ["Plan", "load", "plan", "planner", "trace"]
 
@@ -84,7 +86,7 @@ def plan(
         dialect=dialect,
     )
     ready = planner(recorded)
-    return Plan(ready.plan(request), ready, dict(parameters or {}))
+    return Plan(ready.plan(request), ready, {name: _snapshot(array) for name, array in (parameters or {}).items()})
 
 
 def load(target: str, *specs: Any, **named: Any) -> Tape:
@@ -115,12 +117,14 @@ class Plan:
     Args:
         data: Decisions, schedule, liveness and totals.
         planner: Plans further requests over the same tape and match pool.
-        parameters: Arrays bound in place of the tape's snapshots, by name or value.
+        parameters: Arrays bound in place of the tape's snapshots, by name or value; snapshots of their own.
     """
 
     data: PlanData
     planner: Planner
     parameters: Mapping[Named, np.ndarray]
+    _program: Program | None = field(init=False, default=None, repr=False)
+    _programs: list[Any] = field(default_factory=list, init=False, repr=False)  # what the first run made ready
 
     @property
     def tape(self) -> Tape:
@@ -200,7 +204,10 @@ class Plan:
                 code="TP507",
             )
         executor = importlib.import_module("topos_core.run.executor")
-        return executor.run(self.data, inputs, self.parameters, observed=observed, threads=threads)
+        if not self._programs:
+            self._programs.append(executor.make_program(self.data, self.parameters))
+        program = self._programs[0]
+        return executor.run(self.data, inputs, observed=observed, threads=threads, program=program)
 
     def emit_stablehlo(self, *, locations: bool = True) -> str:
         """Writes the tape as StableHLO text, with this plan's raises, or those of the same request for `stablehlo`.
@@ -278,6 +285,13 @@ class Plan:
     def __repr__(self) -> str:
         request, counts = self.data.request, (len(self.taken), len(self.declined), len(self.blocked))
         return "<Plan {} {}: {} taken, {} declined, {} blocked>".format(request.consumer, request.fidelity, *counts)
+
+
+def _snapshot(array: np.ndarray) -> np.ndarray:
+    """Binds a parameter now: what its owner writes later changes no plan."""
+    copy = np.array(array)
+    copy.flags.writeable = False
+    return copy
 
 
 def _holders(regions: Sequence[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:

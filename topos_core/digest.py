@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from topos_core.errors import InternalError
-
 if TYPE_CHECKING:  # tapes stand above digests in the layers
     from topos_core.tape.tape import Structure, Tape
 
@@ -80,7 +78,7 @@ def _write(value: Any, parts: list[bytes]) -> None:
         members = sorted(map(_encoded, value))
         parts.append(b"[%d:" % len(members) + b"".join(members))
     else:
-        raise InternalError(f"a {type(value).__name__} has no canonical form: {value!r}")
+        raise TypeError(f"a {type(value).__name__} has no canonical form: {value!r}")
 
 
 def _write_array(value: np.generic | np.ndarray, parts: list[bytes]) -> None:

@@ -20,9 +20,8 @@ from topos_core.emission.backend import run_reference, run_xla
 from topos_core.emission.lower.lowering import lowerings
 from topos_core.emission.module import emit
 from topos_core.ops.catalog import definitions
-from topos_core.ops.elementwise import is_float
 from topos_core.run.interpreter import interpret
-from topos_core.tape.type import DTYPE_NAMES, FLOATS, INTEGERS, numpy_dtype
+from topos_core.tape.type import DTYPE_NAMES, FLOATS, INTEGERS, is_float, numpy_dtype
 
 SHAPES: tuple[tuple[int, ...], ...] = ((), (5,), (0, 3), (2, 3, 4))
 LIBRARY_ULPS = {

@@ -99,6 +99,7 @@ def _check(opened: Projects, target: Target, options: Mapping[str, Any]) -> list
         return [_row(name, error=reply["error"])]
     comments: dict[str, tuple[Any, ...]] = {}
     used: frozenset[Any] = frozenset()
+    switched: set[int] = set()
     rows: list[dict[str, Any]] = []
     for entry in reply["entries"]:
         if "error" in entry:
@@ -108,12 +109,15 @@ def _check(opened: Projects, target: Target, options: Mapping[str, Any]) -> list
         for path in document["paths"]:
             if path not in comments:
                 comments[path] = _comments(opened, target, path)
+        switched.update(entry.get("off", ()))
         kept = suppress(document["findings"], comments)
         used |= kept.used
         rows.append(_row(entry["target"], document=document, findings=kept.findings))
     complete = target.name is None and all("error" not in entry for entry in reply["entries"])
     if complete and rows:  # an entry that was not traced may be what the comment is for
-        rows[0]["findings"] = rows[0]["findings"] + unused_suppressions(relative, comments.get(relative, ()), used)
+        rows[0]["findings"] = rows[0]["findings"] + unused_suppressions(
+            relative, comments.get(relative, ()), used, frozenset(switched)
+        )
     return rows
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from topos_core.document.display import display
 from topos_core.document.finding import Finding, Related
 from topos_core.document.fixes import Sources
 from topos_core.document.places import Places, written
+from topos_core.matching.fingerprint import fingerprint, fold, near_miss_fingerprint
 from topos_core.matching.match import Match, NearMiss
 from topos_core.plan.decision import Decision, Number
 from topos_core.plan.plan import PlanData
@@ -37,6 +38,7 @@ class Composer:
     regions: list[dict[str, Any]] = field(init=False, default_factory=list)
     findings: list[Finding] = field(init=False, default_factory=list)
     _ids: dict[str, str] = field(init=False, default_factory=dict)
+    _by_id: dict[str, Decision] = field(init=False, default_factory=dict)
     _used: Counter[str] = field(init=False, default_factory=Counter)
     _elsewhere: list[tuple[str, dict[str, Decision], dict[str, Decision]]] = field(init=False, default_factory=list)
     _keys: Counter[tuple[str, ...]] = field(init=False, default_factory=Counter)
@@ -47,8 +49,10 @@ class Composer:
         self.sources = Sources(self.places)
         for decision in self.plan.decisions:
             self._ids[decision.match.id] = self._unique(decision.match.pattern, decision.match.root)
+            self._by_id[decision.match.id] = decision
         for other in self.others:
             own = {d.match.id: d for d in other.decisions}
+            self._by_id = {**own, **self._by_id}  # a winner of another consumer is no decision of this one
             inside = {name: d for d in other.decisions if d.verdict == "taken" for name in d.contains}
             self._elsewhere.append((other.request.consumer, own, inside))
         for decision in self.plan.decisions:
@@ -67,7 +71,7 @@ class Composer:
         inside = match.interior | match.produced
         title = facts.title(match.pattern, match.facts)
         spans = self._spans(match)
-        print_ = _fingerprint(self.plan, match)
+        print_ = fingerprint(tape, match)
         region_id = self._ids[match.id]
         reason = self._reason(d)
         self.regions.append(
@@ -89,7 +93,7 @@ class Composer:
                 "contains": [self._id_of(other) for other in d.contains],
                 "parent": self._id_of(d.parent) if d.parent is not None else None,
                 "winner": self._id_of(d.winner) if d.winner is not None else None,
-                "fold": digest_of(print_, [str(tape.ops[v].type) for v in sorted(match.bindings.values())], str(tape.ops[match.root].type))[:16],
+                "fold": fold(tape, match),
                 "headline": phrases.headline(title, d.verdict),
                 "reason": reason,
                 "details": self._details(d),
@@ -115,7 +119,7 @@ class Composer:
 
     def _nearly(self, miss: NearMiss) -> None:
         span, at = self.places.value(miss.root), self.places.value(miss.at)
-        print_ = digest_of("near miss", miss.pattern, miss.code)[:16]
+        print_ = near_miss_fingerprint(self.plan.tape, miss)
         region_id = self._unique(miss.pattern, miss.root)
         reason = phrases.near_miss(display(miss.sentence))
         details = [phrases.held(miss.steps_held, miss.steps, display(miss.expected), display(miss.found))]
@@ -275,7 +279,8 @@ class Composer:
         elif "seconds_before" in numbers and "seconds_after" in numbers and d.code in ("TP204", "TP208", "TP203"):
             found.append(phrases.saves(numbers["benefit"], numbers["seconds_before"], machine))
         if d.contains:
-            found.append(phrases.contains([facts.name(name.partition("@")[0]) for name in d.contains]))
+            inside = dict.fromkeys(facts.name(name.partition("@")[0]) for name in d.contains)
+            found.append(phrases.contains(list(inside)))
         found += [phrases.not_further(facts.name(miss.pattern), display(miss.sentence)) for miss in d.match.stopped]
         return found
 
@@ -305,17 +310,13 @@ class Composer:
         return self.places.called(d.paths[0][0]), phrases.reader(observation.kind, name)
 
     def _winner(self, d: Decision) -> Decision | None:
-        for plan in (self.plan, *self.others):
-            for other in plan.decisions:
-                if other.match.id == d.winner:
-                    return other
-        return None
+        return self._by_id.get(d.winner) if d.winner is not None else None
 
     # -- findings
 
     def _blocked(self, d: Decision, title: str, print_: str) -> None:
         """One finding per reader, at the reader; where a larger blocked region has it, people are told of that alone."""
-        around = next((p for p in self.plan.decisions if p.match.id == d.parent), None)
+        around = self._by_id.get(d.parent) if d.parent is not None else None
         told = set(around.observations) if around is not None and around.verdict == "blocked" else set()
         region = self.regions[-1]
         for row, path in zip(d.observations, d.paths, strict=True):
@@ -406,10 +407,3 @@ def number(figure: Number) -> dict[str, Any]:
     """Gives a figure's fields; what JSON cannot hold becomes null."""
     value = figure.value
     return {"value": value if math.isfinite(value) else None, "unit": figure.unit, "basis": figure.basis}
-
-
-def _fingerprint(plan: PlanData, match: Match) -> str:
-    """Identifies structure: pattern, dtypes and facts without extents."""
-    ops = plan.tape.ops
-    dtypes: Mapping[str, str] = {name: ops[value].type.dtype for name, value in match.bindings.items()}
-    return digest_of(match.pattern, dict(sorted(dtypes.items())), ops[match.root].type.dtype, sorted(match.named))[:16]

@@ -13,6 +13,7 @@ from topos_core.document.compose import Composer, number
 from topos_core.document.display import display
 from topos_core.document.places import Places
 from topos_core.plan.plan import PlanData
+from topos_core.recording.collector import collector_paused
 from topos_core.tape.op import Op
 from topos_core.tape.span import UNKNOWN, Frame
 from topos_core.tape.tape import Tape
@@ -53,6 +54,13 @@ def plan_document(
         root: The project's folder; paths inside it are shown relative to it.
         sources: Whether the traced texts come along.
     """
+    with collector_paused():
+        return _document(plan, target, others, root, sources)
+
+
+def _document(
+    plan: PlanData, target: str, others: Sequence[PlanData], root: str | None, sources: bool
+) -> dict[str, Any]:
     tape = plan.tape
     composer = Composer(plan, others, root)
     places = composer.places

@@ -59,6 +59,11 @@ def run_xla(text: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         BackendFailure: XLA refuses the text or cannot run it.
         ConfigurationError: jax is missing (TP506).
     """
+    return compile_xla(text)(inputs)
+
+
+def compile_xla(text: str) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+    """Compiles with XLA for the CPU; gives what runs it. Raises like `run_xla`, and so does what it gives."""
     module = parse(text)
     try:
         import jax
@@ -69,12 +74,19 @@ def run_xla(text: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     try:
         with module.context:
             program = device.client.compile_and_load(module, _jax.DeviceList((device,)), _jax.CompileOptions())
-        with jax.enable_x64(True):
-            buffers = [jax.device_put(np.ascontiguousarray(x), device) for x in inputs]
-        outputs = program.execute_sharded(buffers).disassemble_into_single_device_arrays()
-        return [np.asarray(output[0]) for output in outputs]
     except _jax.XlaRuntimeError as problem:
         raise BackendFailure(_first_line(str(problem))) from problem
+
+    def run(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        try:
+            with jax.enable_x64(True):  # device_put narrows f64 and i64 otherwise
+                buffers = [jax.device_put(np.asarray(x, order="C"), device) for x in inputs]
+            outputs = program.execute_sharded(buffers).disassemble_into_single_device_arrays()
+            return [np.asarray(output[0]) for output in outputs]
+        except _jax.XlaRuntimeError as problem:
+            raise BackendFailure(_first_line(str(problem))) from problem
+
+    return run
 
 
 def run_reference(text: str, inputs: Sequence[np.ndarray], seconds: float = 120.0) -> list[np.ndarray]:

@@ -1,9 +1,11 @@
-"""Starts kernels: argument blocks, scratch memory, workers."""
+"""Starts kernels: argument blocks, scratch memory, addresses."""
 
 from __future__ import annotations
 
+import ctypes
 from array import array
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -12,6 +14,9 @@ from topos_core.kernels.library import Kernel
 from topos_core.kernels.workers import run_on
 
 ALIGNMENT: Final = 64
+SPARE: Final = 16  # words behind a block; the counter of items stands there, on a cache line that nobody else writes
+_DATA: Final = object.__basicsize__  # where an ndarray keeps its address: NumPy's C interface fixes it, behind the head
+_read: Final = ctypes.c_size_t.from_address
 
 
 def template(block: Sequence[str], values: Mapping[str, int]) -> array[int]:
@@ -23,13 +28,25 @@ def template(block: Sequence[str], values: Mapping[str, int]) -> array[int]:
     unknown = set(values) - set(block)
     if unknown:
         raise KeyError(*sorted(unknown))
-    return array("q", [values.get(name, 0) for name in block])
+    assert block[0] == "counter"
+    return array("q", [*(values.get(name, 0) for name in block), *(0,) * SPARE])
 
 
 def address_of(values: np.ndarray) -> int:
-    """Gives the address of an array's first element."""
-    address: int = values.__array_interface__["data"][0]
-    return address
+    """Gives the address of an array's first element.
+
+    `values.ctypes.data` and the array interface take over a microsecond, and a run needs ten addresses.
+    """
+    if _address_is_known():
+        return _read(id(values) + _DATA).value
+    return int(values.__array_interface__["data"][0])
+
+
+@cache
+def _address_is_known() -> bool:
+    """Compares both ways once, in case an interpreter lays out objects differently."""
+    probe = np.zeros(3, np.int64)[1:]
+    return bool(_read(id(probe) + _DATA).value == probe.__array_interface__["data"][0])
 
 
 class Scratch:
@@ -43,11 +60,10 @@ class Scratch:
         self.address = start + -start % ALIGNMENT
 
 
-def launch(kernel: Kernel, block: array[int], counter: int, threads: int) -> None:
-    """Runs a kernel on its items; `counter` is the place of the block's counter word, which points at a fresh zero."""
-    taken = array("q", bytes(128))  # a cache line of its own
-    block[counter] = taken.buffer_info()[0]
+def launch(kernel: Kernel, block: array[int], threads: int) -> None:
+    """Runs a kernel on the items of a block that `template` made, or a copy of one; the block serves one launch."""
     address = block.buffer_info()[0]
+    block[0] = address + 8 * (len(block) - SPARE // 2)
     if threads == 1:
         kernel.call(address, 0)
     else:

@@ -59,7 +59,13 @@ def answers(context: Context) -> Mapping[tuple[str, int], Match | NearMiss]:
     terms = {pattern.identifier: pattern.term for pattern in context.patterns if pattern.term is not None}
     keys = Keys(context.tape, context.views)
     recognised = recognise(keys, Index([Named(name, term) for name, term in terms.items()]))
-    kept = [(found, facts) for found in recognised.found if (facts := terms[found.identifier].facts(found)) is not None]
+    kept = []
+    for one in recognised.found:
+        term = terms[one.identifier]
+        found = one if term.settled is None else term.settled(one)
+        facts = None if found is None else term.facts(found)
+        if facts is not None:
+            kept.append((found, facts))
     missed, stopped = sifted(keys, recognised, [found for found, _ in kept])
     out: dict[tuple[str, int], Match | NearMiss] = {}
     for one in missed:

@@ -308,7 +308,7 @@ class Attempt:
         """Binds a constant of the pattern to a value that is one number at run time."""
         if not left or left[0].map or isinstance(wanted, float):
             return False
-        name = next((name for name, _ in wanted.exponents if name in self.template.term.constants), None)
+        name = next((name for name, _ in wanted.exponents if name in self.template.constants), None)
         if name is None:
             return False
         self._set(self.scalars, name, left[0].func)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from topos_core.matching.attempt import Attempt
@@ -12,7 +13,6 @@ from topos_core.matching.core import FACTOR, Keys
 from topos_core.matching.facts import Layout
 from topos_core.matching.func import Func, Map
 from topos_core.matching.ideal import tolerance
-from topos_core.matching.layout import Piece, build
 from topos_core.matching.solving import close
 from topos_core.matching.symbol import Coefficient, Symbol
 from topos_core.matching.template import COUNT, Template
@@ -85,6 +85,22 @@ class Found:
         """Gives the label of a digit."""
         return next(label for label, digits in self.attempt.labels.items() if digit in digits)
 
+    def exchanged(self, holes: Mapping[str, str], labels: Mapping[str, str]) -> Found:
+        """Gives the same match with holes and labels by other names, where a formula is the same both ways."""
+        attempt = copy(self.attempt)
+        attempt.bound = {holes.get(hole, hole): bound for hole, bound in self.attempt.bound.items()}
+        attempt.labels = {labels.get(label, label): digits for label, digits in self.attempt.labels.items()}
+        names = {f"{FACTOR}{old}": f"{FACTOR}{new}" for old, new in holes.items()}
+        names |= {f"{COUNT}{old}": f"{COUNT}{new}" for old, new in labels.items()}
+        attempt.known = {names.get(name, name): number for name, number in self.attempt.known.items()}
+        return replace(
+            self,
+            attempt=attempt,
+            bindings={holes.get(hole, hole): value for hole, value in self.bindings.items()},
+            rows={holes.get(hole, hole): rows for hole, rows in self.rows.items()},
+            moved={holes.get(hole, hole): values for hole, values in self.moved.items()},
+        )
+
     def rows_of(self, value: int, hole: str) -> Rows | None:
         """Tells how a value that rearranges what a hole is bound to lies; None where it repeats or leaves out elements."""
         func, map_ = self.attempt.bound[hole]
@@ -97,26 +113,43 @@ class Found:
                 return rows_of(self.keys, self.attempt, value, held.func, held.map)
         return None
 
-    def layout(self, rows: Rows, roles: Mapping[str, str], order: Mapping[int, int]) -> Layout:
-        """Gives a layout whose roles are those of labels; `order` ranks digits, the most significant first."""
-        pieces = []
+    def layout(
+        self, rows: Rows, roles: Mapping[str, str], order: Mapping[int, int], apart: frozenset[str] = frozenset()
+    ) -> Layout:
+        """Gives a layout whose roles are those of labels.
+
+        Args:
+            rows: How the value lies.
+            roles: The role of each label.
+            order: Ranks digits, the most significant first.
+            apart: Labels whose digits stay axes of their own; one that the value does not vary along gets extent 1.
+        """
+        pieces: list[tuple[int, str, tuple[int, int]]] = []
         for row in rows:
-            pieces.append([Piece(p.extent, roles[self.label_of(p.digit)], 0) for p in row])
-        ranked: dict[tuple[int, int, int], int] = {}
-        for place, key in enumerate(sorted((order[p.digit], -p.weight, p.digit) for row in rows for p in row)):
-            ranked[key] = place
-        return build(
-            [
-                [
-                    Piece(piece.extent, piece.role, ranked[order[part.digit], -part.weight, part.digit])
-                    for piece, part in zip(one, row, strict=True)
-                ]
-                for one, row in zip(pieces, rows, strict=True)
-            ],
-            (),
-            (),
-            ("", ""),
+            for part in row:
+                label = self.label_of(part.digit)
+                place = (order[part.digit], -part.weight)
+                last = pieces[-1] if pieces else None
+                if last and last[1] == label and label not in apart and self._continues(rows, last[2], place, order):
+                    pieces[-1] = (last[0] * part.extent, label, place)
+                else:
+                    pieces.append((part.extent, label, place))
+        shown = {part.digit for row in rows for part in row}
+        for label in apart:
+            digits = self.attempt.labels[label]
+            if shown & set(digits):
+                pieces += [(1, label, (order[digit], 0)) for digit in digits if digit not in shown]
+        ranks = [sorted(p for _, other, p in pieces if other == label).index(place) for _, label, place in pieces]
+        return Layout(
+            tuple(extent for extent, _, _ in pieces), tuple(roles[label] for _, label, _ in pieces), tuple(ranks)
         )
+
+    def _continues(self, rows: Rows, before: tuple[int, int], after: tuple[int, int], order: Mapping[int, int]) -> bool:
+        """Says whether no part of the same label ranks between two neighbours."""
+        labels = self.attempt.labels
+        mine = next(digits for digits in labels.values() if any(order[d] == before[0] for d in digits))
+        places = sorted((order[p.digit], -p.weight) for row in rows for p in row if p.digit in mine)
+        return places.index(after) == places.index(before) + 1
 
 
 def found(identifier: str, keys: Keys, template: Template, root: int, attempt: Attempt) -> Found | None:
@@ -199,19 +232,24 @@ def _aligned(view: View, map_: Map, attempt: Attempt) -> list[list[Part]] | None
 def _zipped(
     own: list[tuple[int, int]], other: list[tuple[int, int]], view: View, attempt: Attempt, parts: list[list[Part]]
 ) -> bool:
-    """Cuts two mixed-radix numbers that must be equal into common stretches, least significant first."""
+    """Cuts two mixed-radix numbers that must be equal into common stretches, least significant first.
+
+    Digits that overlap (a sliding window) are no mixed-radix number, and nothing tells them apart.
+    """
     digits = view.digits
+    least = 1
     left = [(digits[i].extent, c, i) for c, i in own]
     right = [(attempt.extents[d], c, d, 1) for c, d in other]
     while left and right:
         extent, weight, index = left.pop()
         size, coefficient, digit, below = right.pop()
-        if weight != coefficient:
+        if weight != coefficient or weight < least:
             return False
         step = min(extent, size)
         if extent % step or size % step:
             return False
         parts[index].insert(0, Part(step, digit, below))
+        least = weight * step
         if extent > step:
             left.append((extent // step, weight * step, index))
         if size > step:

@@ -26,10 +26,10 @@ DEPTH: Final = 5
 
 _HEADS: Final = (
     "leaf", "hole", "one", "window", "sum", "product", "exp", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos", "abs",
-    "sign", "select", "cast", "maximum", "minimum", "reduce:sum", "reduce:max", "reduce:min", "compare", "pow", "other",
+    "sign", "select", "cast", "maximum", "minimum", "reduce:sum", "reduce:max", "compare", "pow", "other",
 )  # fmt: skip
 _BITS: Final = {name: 1 << k for k, name in enumerate(_HEADS)}
-_REDUCES: Final = _BITS["reduce:sum"] | _BITS["reduce:max"] | _BITS["reduce:min"]
+_REDUCES: Final = _BITS["reduce:sum"] | _BITS["reduce:max"]
 
 
 class Kid(NamedTuple):
@@ -145,7 +145,7 @@ class FuncTable:
 def head(kind: Kind, name: str) -> int:
     """Gives the bit that stands for a function in head sets."""
     if kind == "reduce":
-        return _BITS.get(f"reduce:{name}", _BITS["other"])
+        return _BITS["reduce:sum" if name == "sum" else "reduce:max"]  # the least of x is minus the greatest of -x
     if kind == "apply":
         return _BITS.get(name.partition(":")[0], _BITS["other"])
     return _BITS[kind]

@@ -42,7 +42,7 @@ def solved(attempt: Attempt, keys: Keys, root: int) -> bool:
 
 def close(a: float, b: float, relative: float) -> bool:
     """Says whether two coefficients are one."""
-    return a == b or abs(a - b) <= relative * max(abs(a), abs(b))
+    return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= relative * max(abs(a), abs(b)))
 
 
 def factors_of(keys: Keys, number: int) -> tuple[float, ...]:
@@ -94,6 +94,8 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
         for ratio, equation in left:
             number, open_ = ratio.reduced(known)
             if not open_:
+                if math.isnan(number) and _same_infinity(equation, known):
+                    continue
                 if not _holds(number, relative, known):
                     return _unequal(attempt, equation, number, known)
             elif len(open_) == 1:
@@ -135,6 +137,11 @@ def _holds(number: float, relative: float, known: Mapping[str, float]) -> bool:
     if math.isnan(number) or not close(number, 1.0, relative):
         return False
     return close(number, 1.0, _CLOSE) or divisor_fault(number, known) is None
+
+
+def _same_infinity(equation: Equation, known: Mapping[str, float]) -> bool:
+    found, expected = (Symbol.of(side).reduced(known)[0] for side in (equation.found, equation.expected))
+    return math.isinf(found) and found == expected
 
 
 def _signed(number: float, exponent: float) -> float:

@@ -9,13 +9,17 @@ import numpy as np
 
 from topos_core.matching.arrangement import arranged, restored
 from topos_core.matching.binding import Found
-from topos_core.matching.facts import CoreFacts
+from topos_core.matching.facts import CoreFacts, Layout
 from topos_core.matching.ideal import recorded
 from topos_core.matching.template import Term
 
 
-def core_facts(found: Found, **options: str) -> CoreFacts:
-    """Gives layouts, extents and constants of a match; its roles are the term's labels."""
+def core_facts(found: Found, **options: str) -> CoreFacts | None:
+    """Gives layouts, extents and constants of a match; its roles are the term's labels.
+
+    A hole that may broadcast, and does so along a part of a label, has an axis of extent 1 there; that label's digits are
+    then axes of their own in every layout. None where such a digit lies in pieces.
+    """
     labels = found.attempt.labels
     roles = {label: label for label in labels}
     order: dict[int, int] = {}
@@ -23,11 +27,24 @@ def core_facts(found: Found, **options: str) -> CoreFacts:
         for row in rows:
             for part in row:
                 order.setdefault(part.digit, len(order))
+    apart = set()
+    for hole in found.template.term.free & set(found.rows):
+        shown = {part.digit for row in found.rows[hole] for part in row}
+        apart |= {label for label, digits in labels.items() if 0 < len(shown & set(digits)) < len(digits)}
+    split = {
+        part.digit
+        for rows in (found.root_rows, *found.rows.values())
+        for row in rows
+        for part in row
+        if part.weight > 1
+    }
+    if any(digit in split for label in apart for digit in labels[label]):
+        return None
     dtype = found.keys.tape.ops[found.root].type.dtype
-    constants = [name for name in found.template.term.constants if name in found.attempt.known]
+    constants = [name for name in found.template.constants if name in found.attempt.known]
     return CoreFacts(
-        {hole: found.layout(rows, roles, order) for hole, rows in found.rows.items()},
-        found.layout(found.root_rows, roles, order),
+        {hole: found.layout(rows, roles, order, frozenset(apart)) for hole, rows in found.rows.items()},
+        found.layout(found.root_rows, roles, order, frozenset(apart)),
         {label: found.count(label) for label in labels},
         {name: recorded(found.constant(name), dtype) for name in constants},
         options,
@@ -39,12 +56,32 @@ def evaluated(
     facts: CoreFacts,
     arrays: Mapping[str, np.ndarray],
     result: str,
-    formula: Callable[..., Any] | None = None,
+    formula: Callable[..., Any],
 ) -> dict[str, np.ndarray]:
-    """Runs a term's formula on bound arrays; gives `root` in the root's layout. `result` labels the formula's axes."""
+    """Runs a formula of a term on bound arrays.
+
+    Args:
+        result: Labels of the formula's axes.
+
+    Returns:
+        `root`, in the root's layout.
+    """
     given: dict[str, Any] = dict.fromkeys(term.holes)
     for hole, array in arrays.items():
-        given[hole] = arranged(np.asarray(array), facts.layouts[hole], term.holes[hole].split())
-    answer = (formula or term.formula)(**given, **{name: facts.constants[name] for name in term.constants})
+        layout = facts.layouts[hole]
+        given[hole] = arranged(*_widened(np.asarray(array), layout, facts), term.holes[hole].split())
+    answer = formula(**given, **facts.constants)
     shape = [facts.extents[label] for label in result.split()]
     return {"root": restored(np.broadcast_to(answer, shape), facts.result, result.split())}
+
+
+def _widened(array: np.ndarray, layout: Layout, facts: CoreFacts) -> tuple[np.ndarray, Layout]:
+    """Repeats an array along axes of extent 1 that are longer where another layout shows the same role and rank."""
+    full: dict[tuple[str, int], int] = {}
+    for other in (facts.result, *facts.layouts.values()):
+        for extent, role, rank in zip(other.shape, other.roles, other.rank, strict=True):
+            full[role, rank] = max(extent, full.get((role, rank), 1))
+    axes = list(zip(layout.shape, layout.roles, layout.rank, strict=True))
+    partly = {role for extent, role, _ in axes if extent == 1}
+    shape = tuple(full[role, rank] if role in partly else extent for extent, role, rank in axes)
+    return np.broadcast_to(array.reshape(layout.shape), shape), Layout(shape, layout.roles, layout.rank)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
@@ -35,12 +35,38 @@ ANCHOR: Final = "anchor"
 
 @dataclass(frozen=True, slots=True)
 class Lookalike:
-    """A known other formula that is taken for the pattern: what the pattern needs and what stands there instead."""
+    """A known other formula that is taken for the pattern: what the pattern needs and what stands there instead.
+
+    `required` and `excluded` are optional holes that it cannot do without, or does not have.
+    """
 
     formula: Callable[..., Any]
     code: str
     expected: str
     found: str
+    required: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A spelling that needs more to be said than its formula.
+
+    Args:
+        formula: A function of the term's holes and constants, by name.
+        required: Optional holes that it cannot do without.
+        excluded: Optional holes that it does not have.
+        constants: Numbers that the program chooses beside the term's own.
+        dtypes: Dtypes of holes, where they are not float64.
+        silent: Whether its anchor says too little to speak of a near miss.
+    """
+
+    formula: Callable[..., Any]
+    required: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
+    constants: tuple[str, ...] = ()
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,26 +80,25 @@ class Term:
         holes: Labels of each hole's axes, such as `{"x": "n c", "scale": "c"}`.
         optional: Holes that may be missing.
         constants: Numbers that the program chooses, such as `epsilon`.
-        forms: Spellings that keys do not bring together with the formula: distributed sums, identities of exp.
+        forms: Spellings that keys do not bring together with the formula: distributed sums, identities of exp; or
+            formulas that differ in meaning, which the pattern's facts tell apart.
         lookalikes: Other formulas that people take for this one.
         free: Holes that need not vary along all of their labels (a mask).
         raw: Holes that are bound without their factor where there is a choice (a scaled query).
-        booleans: Holes that hold truth values.
-        silent: Forms whose anchor says too little to speak of a near miss.
+        settled: Gives what was found in other words, where roles could be taken either way; as it is where left out.
         worth: Says of a failed try (`core.Keys`, `attempt.Attempt`) whether it is worth telling; always where left out.
     """
 
-    formula: Callable[..., Any]
+    formula: Callable[..., Any] | Form
     facts: Callable[[Any], Any]
     holes: Mapping[str, str]
     optional: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
-    forms: tuple[Callable[..., Any], ...] = ()
+    forms: tuple[Callable[..., Any] | Form, ...] = ()
     lookalikes: tuple[Lookalike, ...] = ()
     free: frozenset[str] = frozenset()
     raw: frozenset[str] = frozenset()
-    booleans: frozenset[str] = frozenset()
-    silent: tuple[Callable[..., Any], ...] = ()
+    settled: Callable[[Any], Any] | None = None
     worth: Callable[[Any, Any], bool] | None = None
 
 
@@ -96,6 +121,8 @@ class Template:
     Args:
         term: What it is a variant of.
         form: The function that was traced.
+        constants: Numbers that the program chooses.
+        silent: Whether a failure above its anchor says too little.
         holes: Holes that it has.
         lookalike: Set where it is a look-alike.
         root, factor: The value `factor x root` that a program's value is compared with.
@@ -113,6 +140,8 @@ class Template:
 
     term: Term
     form: Callable[..., Any]
+    constants: tuple[str, ...]
+    silent: bool
     holes: tuple[str, ...]
     lookalike: Lookalike | None
     root: Func
@@ -133,12 +162,14 @@ class Template:
 @cache
 def templates(term: Term) -> tuple[Template, ...]:
     """Traces every variant of a term: each form and look-alike with each choice of optional holes, fullest first."""
-    out = []
-    for form in (term.formula, *term.forms):
-        out += [_traced(term, form, dropped, None) for dropped in _choices(term.optional)]
-    for lookalike in term.lookalikes:
-        out += [_traced(term, lookalike.formula, dropped, lookalike) for dropped in _choices(term.optional)]
-    return tuple(out)
+    forms = [form if isinstance(form, Form) else Form(form) for form in (term.formula, *term.forms)]
+    others = [(Form(l.formula, l.required, l.excluded), l) for l in term.lookalikes]
+    return tuple(
+        _traced(term, form, dropped, lookalike)
+        for form, lookalike in [*((form, None) for form in forms), *others]
+        for dropped in _choices(term.optional)
+        if not form.required & set(dropped) and form.excluded <= set(dropped)
+    )
 
 
 def _choices(optional: Sequence[str]) -> Iterable[tuple[str, ...]]:
@@ -146,26 +177,24 @@ def _choices(optional: Sequence[str]) -> Iterable[tuple[str, ...]]:
         yield from itertools.combinations(optional, count)
 
 
-def _traced(term: Term, form: Callable[..., Any], dropped: tuple[str, ...], lookalike: Lookalike | None) -> Template:
+def _traced(term: Term, form: Form, dropped: tuple[str, ...], lookalike: Lookalike | None) -> Template:
     labels = sorted({label for axes in term.holes.values() for label in axes.split()})
+    names = (*term.constants, *form.constants)
     extents = dict(zip(labels, LABEL_PRIMES, strict=False))
-    constants = dict(zip(term.constants, CONSTANT_PRIMES, strict=False))
-    if len(extents) < len(labels) or len(constants) < len(term.constants):
-        raise InternalError(
-            f"a term has {len(labels)} labels and {len(term.constants)} constants; there are fewer primes"
-        )
+    constants = dict(zip(names, CONSTANT_PRIMES, strict=False))
+    if len(extents) < len(labels) or len(constants) < len(names):
+        raise InternalError(f"a term has {len(labels)} labels and {len(names)} constants; there are fewer primes")
     recorder = Recorder()
     arguments: dict[str, Any] = dict.fromkeys(dropped)
     holes: dict[int, str] = {}
     with recording(recorder), recorder.at(Location(())):
         for name, axes in term.holes.items():
             if name not in dropped:
-                dtype = "bool" if name in term.booleans else "f64"
                 shape = tuple(extents[label] for label in axes.split())
-                value = recorder.source("input", TensorType(dtype, shape))
+                value = recorder.source("input", TensorType(form.dtypes.get(name, "f64"), shape))
                 arguments[name] = value
                 holes[value.index] = name
-        result: Value = form(**arguments, **{name: float(prime) for name, prime in constants.items()})
+        result: Value = form.formula(**arguments, **{name: float(prime) for name, prime in constants.items()})
     tape = Tape(
         tuple(recorder.ops), tuple(holes), (), (result.index,), Structure("leaf", index=0), {},
         tuple(recorder.observations), (Location(()),), {},
@@ -177,7 +206,7 @@ def _traced(term: Term, form: Callable[..., Any], dropped: tuple[str, ...], look
 
 
 def _template(
-    term: Term, form: Callable[..., Any], lookalike: Lookalike | None, tape: Tape, keys: Keys, labels: dict[int, str]
+    term: Term, form: Form, lookalike: Lookalike | None, tape: Tape, keys: Keys, labels: dict[int, str]
 ) -> Template:
     result = tape.results[0]
     root = keys.funcs[result]
@@ -199,7 +228,7 @@ def _template(
             depth = k
         level = [kid.func for func in level for kid in func.kids]
     if any(func.kind in ("leaf", "window") for func in keys.table.funcs):
-        raise InternalError(f"{form.__name__} holds an op that has no key; write its formula")
+        raise InternalError(f"{form.formula.__name__} holds an op that has no key; write its formula")
     nary = root.kind in ("sum", "product")
     most = len(root.kids) + (root.constant is not None) if nary else 1 << 30
     weights: dict[int, int] = {}
@@ -208,7 +237,9 @@ def _template(
         weights[func.number] = own + sum(weights[kid.func.number] for kid in func.kids if kid.func.kind != "hole")
     return Template(
         term,
-        form,
+        form.formula,
+        (*term.constants, *form.constants),
+        form.silent,
         tuple(keys.hole(value) or "" for value in tape.inputs),
         lookalike,
         root,

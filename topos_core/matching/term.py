@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from topos_core.matching.attempt import DIGITS, NUMBERS, Attempt, Failure
 from topos_core.matching.binding import Found, found
@@ -84,11 +84,17 @@ class Index:
         self.bits: dict[str, int] = {}
         for k, named in enumerate(terms):
             bit = self.bits[named.identifier] = 1 << k
+            seen: set[Any] = set()
             for template in templates(named.term):
                 entry = _Entry(named.identifier, template, bit)
                 self.roots.setdefault((template.root.kind, template.root.name), []).append(entry)
-                full = len(template.holes) == len(named.term.holes)
-                if template.anchors and full and template.lookalike is None and template.form not in named.term.silent:
+                if (
+                    template.anchors
+                    and template.lookalike is None
+                    and not template.silent
+                    and template.form not in seen
+                ):
+                    seen.add(template.form)  # the fullest variant of a form comes first
                     func = template.anchor
                     self.anchors.setdefault((func.kind, func.name), []).append(entry)
 
@@ -97,7 +103,7 @@ def recognise(keys: Keys, index: Index) -> Recognised:
     """Tries every template at every live value that computes something."""
     result = Recognised(bits=index.bits)
     hot = result.hot
-    matched: dict[tuple[str, int], float] = {}  # the factor at which a function matched: -x of a matched x is none
+    matched: dict[tuple[Any, int], float] = {}  # the factor at which a function matched: -x of a matched x is none
     for value in range(len(keys.tape.ops)):
         func = keys.funcs[value]
         if not func.kids or func.kind == "window" or keys.is_movement(value) or not keys.is_live(value):
@@ -115,7 +121,7 @@ def _at(
     func: Func,
     entries: Sequence[_Entry],
     hot: Sequence[int],
-    matched: dict[tuple[str, int], float],
+    matched: dict[tuple[Any, int], float],
     result: Recognised,
 ) -> None:
     heads, width, kids = func.heads, func.width, len(func.kids)
@@ -129,7 +135,7 @@ def _at(
             continue
         if width < template.operands[0] or kids > template.operands[1] or entry.name in hits:
             continue
-        before = matched.get((entry.name, func.number))
+        before = matched.get((template.form, func.number))
         if before is not None and before != coefficient:
             continue
         result.tries += 1
@@ -145,7 +151,7 @@ def _at(
                 hits.add(entry.name)
                 result.found.append(match)
                 if isinstance(coefficient, float):
-                    matched[entry.name, func.number] = coefficient
+                    matched[template.form, func.number] = matched[entry.name, func.number] = coefficient
         elif attempt.failure is not None and template.lookalike is None and _hot(entry, template, func, hot, matched):
             worth = template.term.worth
             if worth is not None and not worth(keys, attempt):
@@ -160,7 +166,7 @@ def _at(
 
 
 def _hot(
-    entry: _Entry, template: Template, func: Func, hot: Sequence[int], matched: dict[tuple[str, int], float]
+    entry: _Entry, template: Template, func: Func, hot: Sequence[int], matched: dict[tuple[Any, int], float]
 ) -> bool:
     if hot[min(DEPTH, template.depth + SLACK)] & entry.bit:
         return True

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topos_core.ops.elementwise import is_float
+from topos_core.tape.type import is_float
 
 
 @dataclass(frozen=True, slots=True)

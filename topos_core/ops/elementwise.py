@@ -18,7 +18,8 @@ from topos_core.cost.work import Work
 from topos_core.ops.cast import cast_array
 from topos_core.ops.definition import Evaluate, Infer, OpDefinition, TypeMismatch
 from topos_core.ops.erf import erf
-from topos_core.tape.type import DTYPE_NAMES, FLOATS, INTEGERS, TensorType, numpy_dtype
+from topos_core.ops.extremes import greater, lesser
+from topos_core.tape.type import DTYPE_NAMES, FLOATS, INTEGERS, TensorType, is_float, numpy_dtype
 
 COMPARISONS: Final[Mapping[str, np.ufunc]] = {
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
@@ -27,36 +28,6 @@ COMPARISONS: Final[Mapping[str, np.ufunc]] = {
 _NUMBERS: Final = FLOATS + INTEGERS
 _ANY: Final = DTYPE_NAMES
 _BITS: Final = (*INTEGERS, "bool")
-
-
-def lesser(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Gives the elementwise minimum: NaN wins, -0 < +0."""
-    smaller = np.minimum(a, b)
-    return _repair_zeros(smaller, lambda zero: -((-a[zero]) + (-b[zero])), a, b)
-
-
-def greater(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Gives the elementwise maximum: NaN wins, -0 < +0."""
-    larger = np.maximum(a, b)
-    return _repair_zeros(larger, lambda zero: a[zero] + b[zero], a, b)
-
-
-def _repair_zeros(
-    chosen: np.ndarray, correct: Callable[[np.ndarray], np.ndarray], a: np.ndarray, b: np.ndarray
-) -> np.ndarray:
-    """NumPy returns either zero where -0 meets +0; the sum of two zeros is -0 only if both are."""
-    if not is_float(chosen.dtype):
-        return chosen
-    zero = (a == 0) & (b == 0)
-    if zero.any():
-        chosen = np.asarray(chosen)  # a 0-d ufunc result is a scalar, which cannot be assigned to
-        chosen[zero] = correct(zero)
-    return chosen
-
-
-def is_float(dtype: np.dtype) -> bool:
-    """Tells floats, bf16 included, from integers and bool."""
-    return dtype.kind not in "iub"
 
 
 def _unary(name: str, dtypes: tuple[str, ...], remedy: str) -> Infer:

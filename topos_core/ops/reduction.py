@@ -6,7 +6,7 @@ C-contiguous first, so that a result's bits depend on no layout.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.ops.cast import cast_array
 from topos_core.ops.definition import Evaluate, Infer, OpDefinition, TypeMismatch
-from topos_core.ops.elementwise import is_float
+from topos_core.ops.extremes import greatest, least
 from topos_core.tape.type import DTYPE_NAMES, FLOATS, INTEGERS, TensorType, numpy_dtype
 
 _NUMBERS: Final = FLOATS + INTEGERS
@@ -81,20 +81,9 @@ def _accumulated(function: np.ufunc) -> Evaluate:
     return evaluate
 
 
-def _extreme(function: np.ufunc) -> Evaluate:
+def _extreme(function: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> Evaluate:
     def evaluate(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
-        (x,), axes = arrays, attributes["axes"]
-        chosen = np.asarray(function.reduce(x, axes))
-        if not is_float(x.dtype) or not axes:
-            return chosen
-        zero = chosen == 0
-        if zero.any():
-            # NumPy answers either zero. Where the extreme is a zero, the bits read as signed integers decide: -0 is the
-            # lowest, +0 is 0, so the same reduction over them is negative exactly where -0 is the answer.
-            bits = x.view(f"i{x.dtype.itemsize}")
-            negative = function.reduce(bits, axes) < 0
-            chosen[zero] = np.where(negative, -0.0, 0.0)[zero] if chosen.ndim else (-0.0 if negative else 0.0)
-        return chosen
+        return function(arrays[0], attributes["axes"])
 
     return evaluate
 
@@ -141,11 +130,11 @@ DEFINITIONS: Final = (
         _once, ("axes", "accumulate"),
     ),
     OpDefinition(
-        "max", "reduction", 1, _reduction("max", DTYPE_NAMES, accumulates=False, empty=False), _extreme(np.maximum),
+        "max", "reduction", 1, _reduction("max", DTYPE_NAMES, accumulates=False, empty=False), _extreme(greatest),
         _once, ("axes",),
     ),
     OpDefinition(
-        "min", "reduction", 1, _reduction("min", DTYPE_NAMES, accumulates=False, empty=False), _extreme(np.minimum),
+        "min", "reduction", 1, _reduction("min", DTYPE_NAMES, accumulates=False, empty=False), _extreme(least),
         _once, ("axes",),
     ),
     OpDefinition("argmax", "reduction", 1, _infer_argmax, _evaluate_argmax, _once, ("axis",)),

@@ -33,7 +33,7 @@ from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.summary import core_facts, evaluated
-from topos_core.matching.template import Term, anchor
+from topos_core.matching.template import Form, Term, anchor
 from topos_core.recording.elementary import erf
 from topos_core.tape.tape import Tape
 
@@ -72,20 +72,20 @@ def by_tanh_factored_distributed(x: Any) -> Any:
 
 def by_logistic(x: Any) -> Any:
     """`x / (1 + exp(-1.702 * x))`."""
-    return x / (1 + anchor(np.exp(-LOGISTIC * x)))
+    return x / anchor(1 + np.exp(-LOGISTIC * x))
 
 
 def by_logistic_of_exp(x: Any) -> Any:
     """`x * e / (1 + e)` with `e = exp(1.702 * x)`."""
-    power = anchor(np.exp(LOGISTIC * x))
-    return x * power / (1 + power)
+    power = np.exp(LOGISTIC * x)
+    return x * power / anchor(1 + power)
 
 
 _KINDS = {by_erf: "none", by_erf_distributed: "none", by_logistic: "sigmoid", by_logistic_of_exp: "sigmoid"}
 _FORMULAS = {"none": by_erf, "tanh": by_tanh, "sigmoid": by_logistic}
 
 
-def facts(found: Found) -> CoreFacts:
+def facts(found: Found) -> CoreFacts | None:
     """Gives the facts of a match; `approximate` is none, tanh or sigmoid, as torch calls it."""
     return core_facts(found, approximate=_KINDS.get(found.template.form, "tanh"))
 
@@ -107,10 +107,9 @@ TERM = Term(
     facts=facts,
     holes={"x": "k"},
     forms=(
-        by_erf_distributed, by_tanh, by_tanh_distributed, by_tanh_factored, by_tanh_factored_distributed, by_logistic,
-        by_logistic_of_exp,
+        by_erf_distributed, by_tanh, by_tanh_distributed, by_tanh_factored, by_tanh_factored_distributed,
+        Form(by_logistic, silent=True), Form(by_logistic_of_exp, silent=True),
     ),
-    silent=(by_logistic, by_logistic_of_exp),
 )  # fmt: skip
 
 

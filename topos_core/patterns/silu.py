@@ -30,19 +30,19 @@ from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.summary import core_facts, evaluated
-from topos_core.matching.template import Term, anchor
+from topos_core.matching.template import Form, Term, anchor
 from topos_core.tape.tape import Tape
 
 
 def formula(x: Any) -> Any:
     """`x / (1 + exp(-x))`."""
-    return x / (1 + anchor(np.exp(-x)))
+    return x / anchor(1 + np.exp(-x))
 
 
 def by_exp(x: Any) -> Any:
     """`x * e / (1 + e)`."""
-    power = anchor(np.exp(x))
-    return x * power / (1 + power)
+    power = np.exp(x)
+    return x * power / anchor(1 + power)
 
 
 def by_tanh(x: Any) -> Any:
@@ -52,7 +52,7 @@ def by_tanh(x: Any) -> Any:
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
-    return evaluated(TERM, facts, arrays, "k")
+    return evaluated(TERM, facts, arrays, "k", formula)
 
 
 def work(tape: Tape, match: Match) -> Work:
@@ -61,7 +61,9 @@ def work(tape: Tape, match: Match) -> Work:
     return Work(3 * root.size, root.size, x.bytes, root.bytes)
 
 
-TERM = Term(formula=formula, facts=core_facts, holes={"x": "k"}, forms=(by_exp, by_tanh), silent=(by_exp, by_tanh))
+TERM = Term(
+    formula=formula, facts=core_facts, holes={"x": "k"}, forms=(Form(by_exp, silent=True), Form(by_tanh, silent=True))
+)
 
 
 def _quotient(x: Any) -> Any:

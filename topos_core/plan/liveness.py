@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from topos_core.cost.memory import Placed, contiguous_strides, place
+from topos_core.cost.memory import Placed, Placement, contiguous_strides, place
 from topos_core.plan.schedule import Schedule
 from topos_core.tape.tape import Tape
+
+
+def recorded_places(tape: Tape) -> tuple[Placement, ...]:
+    """Says where every value lies when all ops run as recorded. Linear, independent of extents."""
+    placed: list[Placed] = []
+    placements = []
+    for value in range(len(tape.ops)):
+        placement = place(tape, value, placed.__getitem__)
+        placements.append(placement)
+        placed.append(placement.placed)
+    return tuple(placements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +36,18 @@ class Liveness:
     peak_step: int
 
 
-def liveness(tape: Tape, schedule: Schedule, temporary_bytes: Mapping[int, int]) -> Liveness:
-    """Walks a schedule; `temporary_bytes` is the scratch of taken matches by root. Linear in the steps."""
-    places: dict[int, Placed] = {}
-    for source in schedule.sources:
-        places[source] = place(tape, source, places.__getitem__).placed
+def liveness(
+    tape: Tape, schedule: Schedule, temporary_bytes: Mapping[int, int], recorded: Sequence[Placement]
+) -> Liveness:
+    """Walks a schedule. Linear in the steps.
+
+    Args:
+        tape: The spec.
+        schedule: What runs.
+        temporary_bytes: The scratch of taken matches, by root.
+        recorded: Where every value lies when all ops run as recorded; holds for each op whose operands lie as recorded.
+    """
+    places: dict[int, Placed] = {source: recorded[source].placed for source in schedule.sources}
     sizes: dict[int, int] = {}  # buffer -> bytes
     readers: dict[int, int] = {}  # buffer -> live values that lie in it
     live = peak = peak_step = 0
@@ -37,7 +55,9 @@ def liveness(tape: Tape, schedule: Schedule, temporary_bytes: Mapping[int, int])
     for position, step in enumerate(schedule.steps):
         temporary = 0
         if step.match is None:
-            placement = place(tape, step.value, places.__getitem__)
+            placement = recorded[step.value]
+            if any(places[o] is not recorded[o].placed for o in step.reads):
+                placement = place(tape, step.value, places.__getitem__)
             made = [(step.value, placement.placed, placement.allocated_bytes)]
             temporary = placement.temporary_bytes
         else:

@@ -6,9 +6,10 @@ The order of the steps decides verdicts; each has its reason beside it and a tes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from topos_core.cost.machine import Machine
+from topos_core.cost.memory import Placement
 from topos_core.cost.profiles import machine
 from topos_core.errors import ConfigurationError
 from topos_core.kernels.kernel import Consumer, Decline, Offer
@@ -16,7 +17,7 @@ from topos_core.matching.match import Match
 from topos_core.plan.contraction import find_cycle
 from topos_core.plan.decision import Decision, Number
 from topos_core.plan.election import Candidate, Elector
-from topos_core.plan.liveness import Liveness, liveness
+from topos_core.plan.liveness import Liveness, liveness, recorded_places
 from topos_core.plan.plan import PlanData, Pool
 from topos_core.plan.precedence import is_last, rank
 from topos_core.plan.pricing import (
@@ -34,6 +35,7 @@ from topos_core.plan.reading import Boundary, Reading, blocking, boundary, readi
 from topos_core.plan.request import Request
 from topos_core.plan.schedule import Schedule, schedule
 from topos_core.plan.verdicts import Ballot, Standing, verdicts
+from topos_core.recording.collector import collector_paused
 from topos_core.tape.tape import Tape
 
 
@@ -65,6 +67,7 @@ class Planner:
     last: frozenset[str] = frozenset()
     calibrated: Machine | None = None
     _users: list[list[int]] = field(init=False)
+    _places: tuple[Placement, ...] = field(init=False)
     _borders: list[Boundary] = field(init=False)
     _alive: Sequence[bool] = field(init=False)
     _ranks: dict[str, int] = field(init=False)
@@ -74,6 +77,7 @@ class Planner:
 
     def __post_init__(self) -> None:
         self._users = self.tape.users()
+        self._places = recorded_places(self.tape)
         self._borders = [boundary(self.tape, self._users, match) for match in self.pool.matches]
         patterns = sorted({match.pattern for match in self.pool.matches}, key=rank)
         self._ranks = {pattern: place for place, pattern in enumerate(patterns)}
@@ -88,6 +92,10 @@ class Planner:
             ConfigurationError: TP504, an unknown consumer or machine, or a value, a row or a pattern that is not there.
         """
         self._check(request)
+        with collector_paused():
+            return self._plan(request)
+
+    def _plan(self, request: Request) -> PlanData:
         setting = self._setting(request)
         reads = reading(self.tape, self._users, request)
         ballots = [
@@ -115,7 +123,7 @@ class Planner:
                 )
             ),
             schedule=run,
-            liveness=liveness(self.tape, run, scratch),
+            liveness=liveness(self.tape, run, scratch, self._places),
             recorded_schedule=recorded_schedule,
             recorded_liveness=recorded_liveness,
             totals={
@@ -163,7 +171,7 @@ class Planner:
     def _recorded_prices(self, request: Request, profile: Machine) -> tuple[Recorded, list[Before]]:
         key = (profile.name, request.consumer == "home")
         if key not in self._before:
-            recorded = price_recorded(self.tape, profile, request.consumer)
+            recorded = price_recorded(self.tape, self._places, profile, request.consumer)
             before = [
                 price_before(self.tape, self._users, self._alive, recorded, match, border)
                 for match, border in zip(self.pool.matches, self._borders, strict=True)
@@ -199,23 +207,22 @@ class Planner:
             rank=self._ranks[match.pattern],
             last=is_last(match.pattern) or match.pattern in self.last,
         )
-        ballot = Ballot(candidate, standing)
         # 206, 207, 209, 205 come with the offer: without a kernel nothing else is worth telling. Then 203 before 208:
         # a switched-off match that could not run anyway is told why. Cost (202) and rivals (204) come with the election.
         if isinstance(standing.offer, Decline):
-            return ballot
+            return Ballot(candidate, standing)
         readers = shared_readers(border, reads)
         if readers:
-            return replace(ballot, readers=readers)
+            return Ballot(candidate, standing, readers=readers)
         if match.pattern in request.off or (match.pattern, match.root) in request.off_at:
-            return replace(ballot, off=True)
-        return replace(ballot, blocking=blocking(border, reads))
+            return Ballot(candidate, standing, off=True)
+        return Ballot(candidate, standing, blocking=blocking(border, reads))
 
     def _recorded_run(self, wanted: Sequence[int]) -> tuple[Schedule, Liveness]:
         key = tuple(sorted(set(wanted)))
         if key not in self._recorded_runs:
             run = schedule(self.tape, [], key)
-            self._recorded_runs[key] = run, liveness(self.tape, run, {})
+            self._recorded_runs[key] = run, liveness(self.tape, run, {}, self._places)
         return self._recorded_runs[key]
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from topos_core.cost.estimate import Estimate, recorded_op
 from topos_core.cost.machine import Machine
-from topos_core.cost.memory import Placed, Placement, place
+from topos_core.cost.memory import Placement
 from topos_core.cost.roofline import kernel_seconds
 from topos_core.cost.work import Work
 from topos_core.kernels.kernel import Decline, Offer
@@ -31,14 +31,11 @@ class Recorded:
     placements: tuple[Placement, ...]
 
 
-def price_recorded(tape: Tape, machine: Machine, consumer: ConsumerName) -> Recorded:
+def price_recorded(tape: Tape, placements: tuple[Placement, ...], machine: Machine, consumer: ConsumerName) -> Recorded:
     """Estimates every op as recorded: in NumPy for `home`, as a kernel of its own for a compiler target. Linear."""
     rows = definitions()
-    places: list[Placed] = []
-    placements: list[Placement] = []
     estimates: list[Estimate] = []
-    for value, op in enumerate(tape.ops):
-        placement = place(tape, value, places.__getitem__)
+    for op, placement in zip(tape.ops, placements, strict=True):
         row = rows[op.name]
         operands = [tape.ops[o].type for o in op.operands]
         estimate = recorded_op(op, operands, row.kind, row.work(operands, op.attributes, op.type), placement, machine)
@@ -46,10 +43,8 @@ def price_recorded(tape: Tape, machine: Machine, consumer: ConsumerName) -> Reco
             # The target has no interpreter: its views are free and its kernels run at the roofline.
             seconds = kernel_seconds(estimate.work, op.type.dtype, machine).seconds if estimate.calls else 0.0
             estimate = estimate._replace(seconds=seconds)
-        places.append(placement.placed)
-        placements.append(placement)
         estimates.append(estimate)
-    return Recorded(tuple(estimates), tuple(placements))
+    return Recorded(tuple(estimates), placements)
 
 
 @dataclass(frozen=True, slots=True)

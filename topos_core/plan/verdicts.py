@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -89,11 +89,14 @@ class _Council:
     elector: Elector
     cycle: FindCycle
     election: Election
-    index: Mapping[int, Sequence[Candidate]] = field(init=False)
+    index: Mapping[int, Sequence[Candidate]] = field(init=False, default_factory=dict)
+    owner: Mapping[int, int] = field(init=False)
     hidden: dict[int, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.index = by_claim(b.candidate for b in self.ballots.values() if b.legal)
+        self.owner = self._owners(self.election.picks)
+        if any(b.blocking for b in self.ballots.values()):
+            self.index = by_claim(b.candidate for b in self.ballots.values() if b.legal)
         for number in self.election.picks:
             self.hidden.update(dict.fromkeys(self.matches[number].interior, number))
 
@@ -172,13 +175,17 @@ class _Council:
             return self._shared(ballot, tuple(loop))
         if winner is None:
             mine = ballot.candidate.claims
-            rivals = [i for i in election.picks if not mine.isdisjoint(self.borders[i].claims)]
-            winner = max(rivals, key=lambda i: (len(mine & self.borders[i].claims), -self.matches[i].root, -i))
+            owner = self.owner if election is self.election else self._owners(election.picks)
+            rivals = Counter(owner[claim] for claim in mine if claim in owner)
+            winner = max(rivals, key=lambda i: (rivals[i], -self.matches[i].root, -i))
         other = self.matches[winner]
         return Decision(
             match, "declined", "TP204", "covered-by", f"{other.pattern} was chosen on ops that both claim", numbers,
             winner=other.id, offer=offer,
         )  # fmt: skip
+
+    def _owners(self, picks: frozenset[int]) -> dict[int, int]:
+        return {claim: number for number in picks for claim in self.borders[number].claims}
 
     def _shared(self, ballot: Ballot, links: tuple[tuple[int, int], ...]) -> Decision:
         match, offer = self.matches[ballot.candidate.number], ballot.standing.offer
@@ -194,25 +201,28 @@ class _Council:
         return sum(self.ballots[i].standing.numbers["benefit"].value for i in sorted(picks))
 
     def _nearest_free(self, match: Match, observed: int, lifted: Election) -> int | None:
-        """Walks from the observed value, downstream before upstream, to the first one that no elected match hides.
+        """Finds the value nearest to the observed one that no elected match hides: made from it, or what it is made of.
 
-        Only the region and its border are walked; what exists before the run (inputs, parameters, constants) is no
-        answer, since reading it tells nothing about the region.
+        Both directions are walked in step, downstream first, inside the region and to its border. Siblings (the other
+        operand of a reader) tell nothing about the observed value, and what exists before the run (inputs, parameters,
+        constants) nothing about the region: neither is an answer.
         """
         busy = {v for i in lifted.picks for v in self.matches[i].interior}
         inside = match.interior | match.produced
         seen = {observed}
-        queue = deque((observed,))
-        while queue:
-            value = queue.popleft()
-            free = value != observed and value not in busy and value not in self.hidden
-            if free and self.tape.ops[value].operands and self.reads.alive[value]:
-                return value
-            if value in inside:
-                for neighbour in (*self.reads.users[value], *self.tape.ops[value].operands):
-                    if neighbour not in seen:
-                        seen.add(neighbour)
-                        queue.append(neighbour)
+        level: list[tuple[int, bool]] = [(observed, True), (observed, False)]
+        while level:
+            following: list[tuple[int, bool]] = []
+            for value, down in level:
+                free = value != observed and value not in busy and value not in self.hidden
+                if free and self.tape.ops[value].operands and self.reads.alive[value]:
+                    return value
+                if value in inside:
+                    for neighbour in self.reads.users[value] if down else self.tape.ops[value].operands:
+                        if neighbour not in seen:
+                            seen.add(neighbour)
+                            following.append((neighbour, down))
+            level = sorted(following, key=lambda step: not step[1])
         return None
 
 
@@ -228,48 +238,53 @@ def _nested(matches: Sequence[Match], borders: Sequence[Boundary], drafts: Mappi
     have covered is listed there. A match inside a larger one of its own pattern that says the same thing says nothing new.
     Of two on the same ops the one that the catalogue lists first is told, even where the other was taken in its place.
     """
-    by_root: dict[int, list[int]] = {}
+    by_claim: dict[int, list[int]] = {}
     for number in drafts:
         for claim in borders[number].claims:
-            by_root.setdefault(claim, []).append(number)
-    contains: dict[int, list[str]] = {}
-    parents: dict[int, int] = {}
-    hidden: set[int] = set()
+            by_claim.setdefault(claim, []).append(number)
     blocked_ids = {d.match.id: n for n, d in drafts.items() if d.verdict == "blocked"}
+    contains: dict[int, list[str]] = {}
+    around: dict[int, list[int]] = {}
+    hidden: set[int] = set()
     for number, draft in drafts.items():
         mine = borders[number].claims
-        around = [n for n in by_root[draft.match.root] if n != number and mine <= borders[n].claims]
-        around.sort(key=lambda n: (len(borders[n].claims), matches[n].root, n))
+        larger = [n for n in by_claim[draft.match.root] if n != number and mine <= borders[n].claims]
+        larger.sort(key=lambda n: (len(borders[n].claims), matches[n].root, n))
+        around[number] = larger
         if draft.verdict == "taken":
-            holder = None
-        else:
-            holder = next(
-                (n for n in around if drafts[n].verdict == "taken" and not _outranks(draft.match, matches[n])), None
-            )
-            if holder is None and draft.winner in blocked_ids and blocked_ids[draft.winner] in around:
-                holder = blocked_ids[draft.winner]
+            continue
+        holder = next((n for n in larger if drafts[n].verdict == "taken" and not _outranks(draft, matches[n])), None)
+        if holder is None and draft.winner in blocked_ids and blocked_ids[draft.winner] in larger:
+            holder = blocked_ids[draft.winner]
         if holder is not None:
             hidden.add(number)
             if matches[holder].pattern != draft.match.pattern:
                 contains.setdefault(holder, []).append(draft.match.id)
-            continue
-        if draft.verdict != "taken" and any(_says_the_same(drafts[n], draft) for n in around):
+        elif any(_says_the_same(drafts[n], draft) for n in larger):
             hidden.add(number)
-            continue
-        larger = next((n for n in around if drafts[n].verdict == "blocked"), None)
-        if larger is not None:
-            parents[number] = larger
-    return [
-        _placed(draft, contains.get(number, []), matches[parents[number]].id if number in parents else None)
-        for number, draft in drafts.items()
-        if number not in hidden
-    ]
+    reported = []
+    for number, draft in drafts.items():
+        if number not in hidden:
+            parents = (n for n in around[number] if n not in hidden and drafts[n].verdict == "blocked")
+            parent = next((n for n in parents if _wraps(matches[n], draft.match)), None)
+            reported.append(
+                _placed(draft, contains.get(number, []), matches[parent].id if parent is not None else None)
+            )
+    return reported
 
 
-def _outranks(match: Match, taken: Match) -> bool:
-    return match.computing | match.produced == taken.computing | taken.produced and rank(match.pattern) < rank(
-        taken.pattern
+def _outranks(draft: Decision, taken: Match) -> bool:
+    """Tells whether a match on the same ops as a taken one is more to tell: listed earlier, or blocked and reaching further."""
+    if draft.match.computing | draft.match.produced != taken.computing | taken.produced:
+        return False
+    return rank(draft.match.pattern) < rank(taken.pattern) or (
+        draft.verdict == "blocked" and _wraps(draft.match, taken)
     )
+
+
+def _wraps(larger: Match, smaller: Match) -> bool:
+    """Tells whether a match holds everything of another and more."""
+    return smaller.interior | smaller.produced < larger.interior | larger.produced
 
 
 def _says_the_same(larger: Decision, smaller: Decision) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.ops.catalog import definition
-from topos_core.recording import elementwise, indexing, reductions
+from topos_core.recording import elementwise, lookup, reductions
 from topos_core.recording.value import Value
 from topos_core.tape.type import FLOATS, TensorType, dtype_name
 
@@ -40,7 +40,7 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def take(x: Any, indices: Any, axis: int | None = None) -> Any:
     """Picks along an axis by index, np.take with a recorded index: `array[index]` of a NumPy array cannot be recorded."""
     if isinstance(x, Value) or isinstance(indices, Value):
-        return indexing.take(x, indices, axis)
+        return lookup.take(x, indices, axis)
     return np.take(x, indices, axis)
 
 

@@ -58,6 +58,9 @@ def apply(ufunc: np.ufunc, operands: tuple[Any, ...], dtype: Any = None) -> Valu
         return formula(*operands)
     if ufunc.__name__ in _FOREIGN_UNARY:
         return direct(_FOREIGN_UNARY[ufunc.__name__], ufunc, operands, dtype)
+    foreign = formulas.FOREIGN.get(ufunc.__name__)
+    if foreign is not None:
+        return foreign(*_in_its_loop(ufunc, operands, dtype))
     remedy = formulas.REMEDIES.get(ufunc.__name__, "write it with recorded functions")
     raise recorder_of(*operands).error(f"{ufunc.__name__} has no recorded meaning; {remedy}")
 
@@ -193,6 +196,16 @@ def _resolve(
     except TypeError:
         shown = " and ".join(kinds)
         raise recorder.error(f"{ufunc.__name__} is not defined for {shown}; cast an operand first") from None
+
+
+def _in_its_loop(ufunc: np.ufunc, operands: tuple[Any, ...], dtype: Any) -> tuple[Any, ...]:
+    """Casts recorded operands to the dtypes that the ufunc would run in; bf16, which SciPy does not know, stays."""
+    recorder = recorder_of(*operands)
+    operands = tuple(constant.operand(recorder, x) for x in operands)
+    if "bf16" in constant.kinds_of(recorder, operands):
+        return operands
+    _, _, loop = _resolve(recorder, ufunc, operands, dtype)
+    return tuple(cast(x, wanted) if isinstance(x, Value) else x for x, wanted in zip(operands, loop, strict=False))
 
 
 def _broadcast(recorder: Recorder, name: str, operands: tuple[Any, ...]) -> tuple[int, ...]:

@@ -205,9 +205,8 @@ def radians(x: Any) -> Value:
 
 
 def expit(x: Any) -> Value:
-    """Gives the logistic function 1 / (1 + exp(-x)); f16 runs in f64, as SciPy's loop does."""
-    wide = elementwise.cast(x, "f64") if x.type.dtype not in ("bf16", "f32", "f64") else x
-    return elementwise.apply(np.divide, (1.0, 1.0 + np.exp(-wide)))
+    """Gives the logistic function 1 / (1 + exp(-x))."""
+    return elementwise.apply(np.divide, (1.0, 1.0 + np.exp(-x)))
 
 
 def xlogy(x: Any, y: Any) -> Value:
@@ -229,14 +228,12 @@ def _floating(x: Any) -> Any:
 
 
 def formula_of(ufunc: np.ufunc) -> Callable[..., Value] | None:
-    """Gives the formula of a ufunc; SciPy's go by name, since SciPy is not imported."""
-    numpys, foreign = _formulas()
-    found = numpys.get(ufunc)
-    return found if found is not None or getattr(np, ufunc.__name__, None) is ufunc else foreign.get(ufunc.__name__)
+    """Gives the formula of one of NumPy's ufuncs."""
+    return _formulas().get(ufunc)
 
 
 @cache
-def _formulas() -> tuple[Mapping[np.ufunc, Callable[..., Value]], Mapping[str, Callable[..., Value]]]:
+def _formulas() -> Mapping[np.ufunc, Callable[..., Value]]:
     numpys: dict[np.ufunc, Callable[..., Value]] = {
         np.square: square, np.reciprocal: reciprocal, np.positive: fresh, np.conjugate: fresh,
         np.floor_divide: floor_divide, np.logical_and: _logical("and"), np.logical_or: _logical("or"),
@@ -252,4 +249,7 @@ def _formulas() -> tuple[Mapping[np.ufunc, Callable[..., Value]], Mapping[str, C
     for name, formula in (("matvec", contraction.matvec), ("vecmat", contraction.vecmat)):  # NumPy 2.2 and later
         if hasattr(np, name):
             numpys[getattr(np, name)] = formula
-    return numpys, {"expit": expit, "xlogy": xlogy}
+    return numpys
+
+
+FOREIGN: Final[Mapping[str, Callable[..., Value]]] = {"expit": expit, "xlogy": xlogy}

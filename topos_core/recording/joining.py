@@ -1,20 +1,19 @@
-"""Putting values together and taking them apart: concatenate, stack, split, pad, roll, tile, repeat and their kin."""
+"""Putting values together and taking them apart: concatenate, stack, split and their kin."""
 
 from __future__ import annotations
 
 import builtins
 import itertools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from topos_core.recording import constant, elementwise, formulas, indexing, movement, views
-from topos_core.recording.axes import one_axis, some_axes
+from topos_core.recording import constant, elementwise, formulas, movement, views
+from topos_core.recording.axes import one_axis
 from topos_core.recording.recorder import Recorder, recorder_of
 from topos_core.recording.value import Value
-from topos_core.tape.type import numpy_dtype
 
 
 def concatenate(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Value:
@@ -142,80 +141,6 @@ def unstack(x: Value, *, axis: Any = 0) -> tuple[Value, ...]:
     return tuple(views.getitem(x, (*lead, k)) for k in range(x.type.shape[one_axis(x, axis)]))
 
 
-def pad(x: Value, pad_width: Any, mode: Any = "constant", **keywords: Any) -> Value:
-    """Records np.pad: `constant` by the pad op, `edge reflect symmetric wrap` by gathers."""
-    recorder = x.recorder
-    widths = _widths(x, pad_width)
-    if mode == "constant":
-        fills = keywords.pop("constant_values", 0)
-        _no_more(recorder, "np.pad", keywords)
-        if isinstance(fills, Value):
-            raise recorder.error("np.pad with a recorded fill is not recorded; pad with 0 and use np.where")
-        if np.ndim(fills) == 0:
-            low, high = zip(*widths, strict=True) if widths else ((), ())
-            return formulas.fresh(movement.pad_with(x, low, high, _fill(x, fills)))
-        return _pad_sides(x, widths, np.broadcast_to(np.asarray(fills), (x.ndim, 2)))
-    if mode not in ("edge", "reflect", "symmetric", "wrap"):
-        raise recorder.error(f"np.pad(mode={mode!r}) is not recorded; use constant, edge, reflect, symmetric or wrap")
-    result = x
-    for axis, width in enumerate(widths):
-        if any(width):
-            result = indexing.gather(result, np.pad(np.arange(x.type.shape[axis]), width, mode=mode, **keywords), axis)
-    return formulas.fresh(result)
-
-
-def roll(x: Value, shift: Any, axis: Any = None) -> Value:
-    """Records np.roll: two slices, swapped."""
-    if axis is None:
-        flat = movement.reshape(x, (-1,))
-        total = builtins.sum(shift) if isinstance(shift, (tuple, list)) else shift
-        return formulas.fresh(movement.reshape(_roll_axis(flat, total, 0), x.type.shape))
-    axes = some_axes(x, axis, repeated=True)
-    shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
-    if len(axes) == 1:
-        axes = axes * len(shifts)
-    if len(shifts) != len(axes):
-        raise x.recorder.error(f"roll: {len(shifts)} shifts along {len(axes)} axes; give one per axis")
-    result = x
-    for at, by in zip(axes, shifts, strict=True):
-        result = _roll_axis(result, by, at)
-    return formulas.fresh(result)
-
-
-def tile(x: Value, reps: Any) -> Value:
-    """Records np.tile: a broadcast along new axes."""
-    counts = movement.extents_of(x, reps)
-    rank = builtins.max(len(counts), x.ndim)
-    counts = (1,) * (rank - len(counts)) + counts
-    shape = (1,) * (rank - x.ndim) + x.type.shape
-    spaced = movement.reshape(x, tuple(each for extent in shape for each in (1, extent)))
-    wide = movement.spread(
-        spaced, tuple(each for count, extent in zip(counts, shape, strict=True) for each in (count, extent))
-    )
-    return formulas.fresh(
-        movement.reshape(wide, tuple(count * extent for count, extent in zip(counts, shape, strict=True)))
-    )
-
-
-def repeat(x: Value, repeats: Any, axis: Any = None) -> Value:
-    """Records np.repeat: a broadcast for one count, a gather for one count per element."""
-    if axis is None:
-        x, axis = movement.reshape(x, (-1,)), 0
-    at = one_axis(x, axis)
-    if isinstance(repeats, Value):
-        raise x.recorder.error("np.repeat by a recorded count: the length would depend on data; repeat by a number")
-    counts = np.asarray(repeats)
-    shape = x.type.shape
-    if counts.size == 1:
-        count = int(counts.reshape(()))
-        spaced = movement.reshape(x, (*shape[: at + 1], 1, *shape[at + 1 :]))
-        wide = movement.spread(spaced, (*shape[: at + 1], count, *shape[at + 1 :]))
-        return formulas.fresh(movement.reshape(wide, (*shape[:at], shape[at] * count, *shape[at + 1 :])))
-    if counts.shape != (shape[at],):
-        raise x.recorder.error(f"repeat: {counts.size} counts for axis {at} of {x.type}; give one, or one per element")
-    return indexing.gather(x, np.repeat(np.arange(shape[at]), counts), at)
-
-
 def diff(x: Any, n: int = 1, axis: Any = -1, prepend: Any = None, append: Any = None) -> Value:
     """Records np.diff: neighbours subtracted, n times."""
     recorder = recorder_of(x, prepend, append)
@@ -276,51 +201,6 @@ def _lifted(recorder: Recorder, arrays: Any) -> list[Value]:
     if not values:
         raise recorder.error("nothing to join; give at least one array")
     return values
-
-
-def _widths(x: Value, pad_width: Any) -> list[tuple[int, int]]:
-    given: Any = pad_width
-    if isinstance(pad_width, dict):
-        by_axis = {one_axis(x, axis): np.broadcast_to(width, 2) for axis, width in pad_width.items()}
-        given = [by_axis.get(axis, (0, 0)) for axis in range(x.ndim)]
-    try:
-        widths = np.broadcast_to(np.asarray(given), (x.ndim, 2))
-    except ValueError:
-        raise x.recorder.error(
-            f"np.pad of {x.type}: pad_width {pad_width!r} does not fit; give (before, after) per axis"
-        ) from None
-    if widths.dtype.kind not in "iu" or widths.min(initial=0) < 0:
-        raise x.recorder.error(f"np.pad: pad_width {pad_width!r} must be made of integers from 0; slice to crop")
-    return [(int(low), int(high)) for low, high in widths]
-
-
-def _fill(x: Value, fill: Any) -> Any:
-    return np.asarray(fill).astype(numpy_dtype(x.type.dtype))[()]
-
-
-def _pad_sides(x: Value, widths: Sequence[tuple[int, int]], fills: np.ndarray) -> Value:
-    """Pads axis after axis, each side with its own fill: the corners are those of the last axis, as in NumPy."""
-    result = x
-    for axis, (width, fill) in enumerate(zip(widths, fills, strict=True)):
-        for side in (0, 1):
-            low, high = [0] * x.ndim, [0] * x.ndim
-            (low, high)[side][axis] = width[side]
-            result = movement.pad_with(result, low, high, _fill(x, fill[side]))
-    return formulas.fresh(result)
-
-
-def _roll_axis(x: Value, shift: Any, axis: int) -> Value:
-    extent = x.type.shape[axis]
-    by = operator.index(shift) % extent if extent else 0
-    if not by:
-        return x
-    parts = (movement.cut_axis(x, axis, extent - by, extent), movement.cut_axis(x, axis, 0, extent - by))
-    return x.recorder.record("concat", parts, {"axis": axis})
-
-
-def _no_more(recorder: Recorder, name: str, keywords: dict[str, Any]) -> None:
-    if keywords:
-        raise recorder.error(f"{name}({', '.join(keywords)}=...) is not recorded; leave it out")
 
 
 def _leaves(arrays: Any) -> list[Any]:

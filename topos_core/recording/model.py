@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from topos_core.errors import ConfigurationError
-from topos_core.recording.spec import InputSpec, as_spec
+from topos_core.recording.spec import NO_NUMBER, InputSpec, as_spec
 
 T = TypeVar("T")
 ATTRIBUTE: Final = "__topos_entry__"
@@ -52,14 +52,24 @@ def model(
             f"@tp.model marks {getattr(positional[0], '__name__', 'an object')} without input specs; write @tp.model(x=tp.f32[1, 3])",
             code="TP502",
         )
-    read = tuple(as_spec(spec) or spec for spec in positional)
-    named = {name: as_spec(spec) or spec for name, spec in specs.items()}
+    read = tuple(_read(spec) for spec in positional)
+    named = {name: _read(spec) for name, spec in specs.items()}
 
     def mark(target: T) -> T:
         setattr(target, ATTRIBUTE, ModelEntry(target, read, named, example, metric))
         return target
 
     return mark
+
+
+def _read(spec: Any) -> Any:
+    """Reads a spec now, so that a slip is told where it is written; `f32[N,3]` waits for the trace, which knows N."""
+    try:
+        return as_spec(spec) or spec
+    except ConfigurationError as error:
+        if error.code == NO_NUMBER:
+            return spec
+        raise
 
 
 def entry_of(target: Any) -> ModelEntry | None:

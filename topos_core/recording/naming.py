@@ -32,7 +32,7 @@ def name_for(array: np.ndarray, frame: FrameType | None) -> str | None:
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     for each in reversed(frames):
-        names = {**each.f_locals, **_mentioned(each)}
+        names = {**_mentioned(each), **each.f_locals}  # globals first: they name more than a local alias does
         found = _search(names, frozenset(each.f_code.co_varnames), array, owner)
         if found is not None:
             return found

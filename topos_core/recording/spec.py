@@ -78,6 +78,9 @@ i8, i16, i32, i64 = (ElementType(f"i{bits}") for bits in (8, 16, 32, 64))
 u8, u16, u32, u64 = (ElementType(f"u{bits}") for bits in (8, 16, 32, 64))
 boolean = ElementType("bool")
 
+NO_NUMBER: Final = "TP504"
+"""The code of an extent that is a name without a number."""
+
 _SPEC: Final = re.compile(
     r"(?:(?P<name>[^\W\d]\w*)\s*=\s*)?(?P<dtype>\w+)\s*\[(?P<shape>[^][]*)\]\s*(?:<\s*(?P<below>\w+))?"
 )
@@ -174,6 +177,6 @@ def _extent(part: str, text: str, dims: Mapping[str, int]) -> int:
         if part in dims:
             return dims[part]
         raise ConfigurationError(
-            f"input spec {text.strip()!r}: extent {part} has no value; give it with --dim {part}=4", code="TP504"
+            f"input spec {text.strip()!r}: extent {part} has no value; give it with --dim {part}=4", code=NO_NUMBER
         )
     raise ConfigurationError(f"input spec {text.strip()!r}: extent {part!r} is not a number; {_FORM}", code="TP502")

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
 from topos_core.errors import RecordingError, ToposError, TraceError
 from topos_core.recording.arguments import bind, place_inputs
 from topos_core.recording.collector import collector_paused
+from topos_core.recording.finish import finish
 from topos_core.recording.location import call_user, frame_of, role_of
 from topos_core.recording.model import entry_of
 from topos_core.recording.recorder import Recorder, recording
-from topos_core.recording.signature import arguments_of, code_of, returned_at
+from topos_core.recording.signature import arguments_of, code_of
 from topos_core.recording.structure import flatten
-from topos_core.recording.value import Value
-from topos_core.tape.op import Op
-from topos_core.tape.span import Location, Span
-from topos_core.tape.tape import Observation, Structure, Tape
+from topos_core.tape.span import Span
+from topos_core.tape.tape import Tape
 
 
 def trace(function: Callable[..., Any], /, *positional: Any, **named: Any) -> Tape:
@@ -67,7 +66,7 @@ def record(
         place_inputs(recorder, bound, arguments_of(code, recorder.sources), dims)
         result = _guarded(recorder, function, bound.args, bound.kwargs)
         structure, leaves = flatten(recorder, result)
-        return _tape(recorder, structure, leaves, code)
+        return finish(recorder, structure, leaves, code)
 
 
 def _guarded(
@@ -122,43 +121,3 @@ def _raised_at(recorder: Recorder, traceback: TracebackType | None) -> Span | No
             found = frame_of(code, traceback.tb_lasti, recorder.sources).span
         traceback = traceback.tb_next
     return found
-
-
-def _tape(recorder: Recorder, structure: Structure, leaves: list[Value], code: Any) -> Tape:
-    returned = returned_at(code, recorder.sources)
-    row = None if returned is None else recorder.locator.add(returned)
-    outputs = [
-        Observation(leaf.index, "output", None, recorder.ops[leaf.index].location if row is None else row)
-        for leaf in leaves
-    ]
-    locations, rows = recorder.locator.resolve(recorder.sources)
-    ops: list[Op] = recorder.ops
-    if rows != list(range(len(rows))):
-        ops = [Op(op.name, op.operands, op.attributes, op.type, rows[op.location]) for op in ops]
-    paths = dict.fromkeys(frame.span.path for location in locations for frame in location.frames)
-    return Tape(
-        ops=tuple(ops),
-        inputs=tuple(recorder.inputs),
-        parameters=tuple(recorder.parameters),
-        results=tuple(leaf.index for leaf in leaves),
-        structure=structure,
-        names=dict(recorder.names),
-        observations=(
-            *(each._replace(location=rows[each.location]) for each in outputs),
-            *_distinct([each._replace(location=rows[each.location]) for each in recorder.observations], locations),
-        ),
-        locations=locations,
-        sources={path: recorder.sources.text(path) for path in paths},
-        defaults=dict(recorder.defaults),
-        ranges=dict(recorder.ranges),
-        notes=tuple(recorder.notes),
-    )
-
-
-def _distinct(observations: list[Observation], locations: Sequence[Location]) -> list[Observation]:
-    """Keeps one observation of a value per reader: a logger with two handlers formats a value twice at one place."""
-    found: dict[tuple[Any, ...], Observation] = {}
-    for each in observations:
-        place = locations[each.location]
-        found.setdefault((each.value, each.kind, each.name, place.span, place.scope), each)
-    return list(found.values())

@@ -3,6 +3,8 @@
 A Value names a value of the tape. `x += y` moves the handle on to the new value, so that every other name of the handle
 sees the change, as every name of a NumPy array would; handles that share memory in NumPy (views) share `memory` here, and
 an in-place update is refused while another one of them is alive.
+
+The file is long because one class has all of an array's operators and methods; each is one line onto a formula.
 """
 
 from __future__ import annotations
@@ -282,7 +284,7 @@ class Value:
 
     def flatten(self, order: str = "C") -> Value:
         """Gives one axis, as a copy."""
-        return indexing.fresh(movement.reshape(self, (-1,), order))
+        return formulas.fresh(movement.reshape(self, (-1,), order))
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Value:
         """Gives a diagonal as the last axis."""
@@ -290,11 +292,11 @@ class Value:
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Value:
         """Repeats elements."""
-        return joining.repeat(self, repeats, axis)
+        return repetition.repeat(self, repeats, axis)
 
     def take(self, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise") -> Value:
         """Picks along an axis by index."""
-        return indexing.take(self, indices, axis, out, mode)
+        return lookup.take(self, indices, axis, out, mode)
 
     def astype(
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
@@ -337,7 +339,7 @@ class Value:
         self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, **keywords: Any
     ) -> Value:
         """Averages."""
-        return reductions.mean(self, axis, dtype, out, keepdims, **keywords)
+        return averages.mean(self, axis, dtype, out, keepdims, **keywords)
 
     def var(
         self,
@@ -349,7 +351,7 @@ class Value:
         **keywords: Any,
     ) -> Value:
         """Gives the variance, in two passes."""
-        return reductions.var(self, axis, dtype, out, ddof, keepdims, **keywords)
+        return averages.var(self, axis, dtype, out, ddof, keepdims, **keywords)
 
     def std(
         self,
@@ -361,7 +363,7 @@ class Value:
         **keywords: Any,
     ) -> Value:
         """Gives the standard deviation."""
-        return reductions.std(self, axis, dtype, out, ddof, keepdims, **keywords)
+        return averages.std(self, axis, dtype, out, ddof, keepdims, **keywords)
 
     def any(self, axis: Any = None, out: None = None, keepdims: bool = False, **keywords: Any) -> Value:
         """Tells whether some element is not 0."""
@@ -470,14 +472,16 @@ def _one_or_many(arguments: tuple[Any, ...]) -> Any:
 
 # The formulas need the class, and its methods need the formulas: the class comes first.
 from topos_core.recording import (  # noqa: E402
+    averages,
     contraction,
     elementwise,
+    formulas,
     in_place,
-    indexing,
-    joining,
+    lookup,
     movement,
     numpy_protocol,
     reading,
     reductions,
+    repetition,
     views,
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
-from topos_core.recording import indexing, movement, windows
+from topos_core.recording import formulas, indexing, movement, windows
 from topos_core.recording.value import Value
 
 _PRUNE_AT = 32
@@ -54,7 +54,7 @@ sliding_window_view = _viewing(windows.sliding_window_view)
 def reshape(x: Value, shape: Any, order: str | None = "C", *, copy: bool | None = None) -> Value:
     """Gives the same elements under another shape; a copy only where asked for."""
     result = movement.reshape(x, shape, order)
-    return indexing.fresh(result) if copy else shared(x, result)
+    return formulas.fresh(result) if copy else shared(x, result)
 
 
 def getitem(x: Value, key: Any) -> Value:

@@ -6,10 +6,8 @@ neither threads nor memory layout change a bit. Values are dropped after their l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cache
-from typing import Any, Literal, overload
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, overload
 
 import numpy as np
 
@@ -17,9 +15,11 @@ from topos_core.errors import ConfigurationError
 from topos_core.ops.catalog import definitions
 from topos_core.ops.lookup import IndexOutOfRange
 from topos_core.ops.opaque import OpaqueOp
+from topos_core.run.blas import blas_threads
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import TensorType, dtype_name, numpy_dtype
 
+NOT_COMPUTABLE: Final = (OpaqueOp, IndexOutOfRange)
 Parameters = Mapping[int | str, np.ndarray]
 """Arrays of parameters by value or by name."""
 
@@ -68,9 +68,27 @@ def bind(tape: Tape, inputs: Sequence[np.ndarray], parameters: Parameters | None
     Raises:
         ConfigurationError: One is missing, unknown or of another type (TP502).
     """
+    return {**bind_inputs(tape, inputs), **bind_parameters(tape, parameters)}
+
+
+def bind_inputs(tape: Tape, inputs: Sequence[np.ndarray]) -> dict[int, np.ndarray]:
+    """Pairs inputs with their values.
+
+    Raises:
+        ConfigurationError: One is missing or of another type (TP502).
+    """
     if len(inputs) != len(tape.inputs):
         raise _misfit(f"{len(inputs)} inputs given, the program takes {len(tape.inputs)}: {_signature(tape)}")
-    bound = {value: _fit(tape, value, array) for value, array in zip(tape.inputs, inputs, strict=True)}
+    return {value: _fit(tape, value, array) for value, array in zip(tape.inputs, inputs, strict=True)}
+
+
+def bind_parameters(tape: Tape, parameters: Parameters | None = None) -> dict[int, np.ndarray]:
+    """Pairs parameters with their values: the given arrays, else the tape's own snapshots.
+
+    Raises:
+        ConfigurationError: One is missing, unknown or of another type (TP502).
+    """
+    bound: dict[int, np.ndarray] = {}
     given = dict(tape.defaults)
     by_name = {tape.names[value]: value for value in tape.parameters if value in tape.names}
     for key, array in (parameters or {}).items():
@@ -97,7 +115,7 @@ def evaluate(tape: Tape, bound: Mapping[int, np.ndarray], wanted: Iterable[int])
     last = _last_readers(tape, bound, kept)
     values: dict[int, np.ndarray] = {}
     table = definitions()
-    with np.errstate(all="ignore"), _blas_on_one_thread():
+    with np.errstate(all="ignore"), blas_threads(1):
         for value in sorted(last):
             op = tape.ops[value]
             if value in bound:
@@ -106,8 +124,8 @@ def evaluate(tape: Tape, bound: Mapping[int, np.ndarray], wanted: Iterable[int])
             arrays = [values[operand] for operand in op.operands]
             try:
                 values[value] = table[op.name].evaluate(arrays, op.attributes, op.type)
-            except (OpaqueOp, IndexOutOfRange) as problem:
-                raise _not_computable(tape, value, problem) from problem
+            except NOT_COMPUTABLE as problem:
+                raise not_computable(tape, value, problem) from problem
             for operand in op.operands:
                 if last[operand] == value and operand not in kept:
                     values.pop(operand, None)
@@ -122,20 +140,6 @@ def _last_readers(tape: Tape, bound: Mapping[int, np.ndarray], wanted: set[int])
             for operand in tape.ops[value].operands:
                 last.setdefault(operand, value)  # readers come in descending order, so the first one seen is the last
     return last
-
-
-@contextmanager
-def _blas_on_one_thread() -> Iterator[None]:
-    with _thread_pools().limit(limits=1, user_api="blas"):
-        yield
-
-
-@cache
-def _thread_pools() -> Any:
-    """Finds the loaded BLAS once: the scan of loaded libraries takes milliseconds. NumPy's is loaded by now."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 def _own(results: list[np.ndarray], bound: Mapping[int, np.ndarray]) -> tuple[np.ndarray, ...]:
@@ -177,7 +181,8 @@ def _misfit(message: str) -> ConfigurationError:
     return ConfigurationError(message, code="TP502")
 
 
-def _not_computable(tape: Tape, value: int, problem: OpaqueOp | IndexOutOfRange) -> ConfigurationError:
+def not_computable(tape: Tape, value: int, problem: Exception) -> ConfigurationError:
+    """Says why an op gave no value, and where it stands; `problem` is one of `NOT_COMPUTABLE`."""
     op, span = tape.ops[value], tape.location_of(value).span
     if isinstance(problem, IndexOutOfRange):
         return ConfigurationError(f"{op.name}: {problem}", code="TP502", span=span)

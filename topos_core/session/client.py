@@ -562,8 +562,9 @@ class _Worker:
         self._read_output()  # what came between the last look and the end
         text = self._text.text()
         reply["output"] = text
-        if "error" in reply:
-            reply["error"]["output"] = text
+        for told in (reply, *reply.get("entries", ())):
+            if "error" in told:
+                told["error"]["output"] = text
         return reply
 
     def _read_output(self) -> None:

@@ -110,6 +110,8 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
                     _check_error(entry["error"])
                 else:
                     check_document(_need(entry, "document", dict))
+                    if not all(isinstance(line, int) for line in _need(entry, "off", list)):
+                        raise MessageError("an entry's 'off' holds what is no line")
         case "replan":
             check_document(_need(reply, "document", dict))
         case "emit":

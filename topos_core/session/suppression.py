@@ -37,10 +37,19 @@ def suppress(findings: Sequence[dict[str, Any]], comments: Mapping[str, Sequence
 
 
 def unused_suppressions(
-    path: str, comments: Iterable[Comment], used: frozenset[tuple[str, Comment]]
+    path: str, comments: Iterable[Comment], used: frozenset[tuple[str, Comment]], switched: frozenset[int] = frozenset()
 ) -> list[dict[str, Any]]:
-    """Makes a TP601 finding of each `ignore` of a file that left nothing out, with the comment's removal as its fix."""
-    return [_unused(path, each) for each in comments if each.kind == "ignore" and (path, each) not in used]
+    """Makes a TP601 finding of each comment of a file that changes nothing, with its removal as the fix.
+
+    That is an `ignore` that left nothing out, and an `off` for which nothing was recognised: `switched` holds the lines of
+    those for which something was, as the agent tells them with each entry.
+    """
+    unused = [
+        each
+        for each in comments
+        if (each.kind == "ignore" and (path, each) not in used) or (each.kind == "off" and each.line not in switched)
+    ]
+    return [_unused(path, each) for each in unused]
 
 
 def _speaks_of(comment: Comment, finding: Mapping[str, Any]) -> bool:
@@ -52,10 +61,12 @@ def _speaks_of(comment: Comment, finding: Mapping[str, Any]) -> bool:
 
 def _unused(path: str, comment: Comment) -> dict[str, Any]:
     place = {**comment.span._asdict(), "path": path}
-    codes = ", ".join(comment.names)
+    names = ", ".join(comment.names)
+    told = "is told as" if comment.kind == "ignore" else "is recognised as"
+    headline = f"nothing on this line {told} {names}; remove the comment"
     fix = {"title": "remove the comment", "edits": [{**comment.removal._asdict(), "path": path, "text": ""}]}
     return {
         "code": "TP601", "severity": "hint", "verdict": None, "pattern": None, "region": None,
-        "headline": f"nothing on this line is told as {codes}; remove the comment", "details": [], **place, "related": [],
-        "fingerprint": f"TP601/{codes}", "fix": fix, "fixes": [fix],
+        "headline": headline, "details": [], **place, "related": [],
+        "fingerprint": f"TP601/{comment.kind}/{names}", "fix": fix, "fixes": [fix],
     }  # fmt: skip

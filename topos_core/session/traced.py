@@ -40,10 +40,15 @@ class Traced:
     tape: Tape
     planner: Planner
     comments: tuple[Comment, ...]
-    _off_at: frozenset[tuple[str, int]] = field(init=False)
+    _off: tuple[tuple[int, str, int], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._off_at = frozenset(self._switched_off())
+        self._off = tuple(self._switched_off())
+
+    @property
+    def off_lines(self) -> list[int]:
+        """Lists the lines whose `# topos: off[PATTERN]` comment switches something off."""
+        return sorted({line for line, _, _ in self._off})
 
     def document(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Plans under some options and gives the document, with the other consumers' verdicts in it."""
@@ -89,7 +94,8 @@ class Traced:
             observe=tuple(value for name in options.get("observe") or () for value in self._values(name)),
             ignore=frozenset(options.get("ignore") or ()),
             off=frozenset(options.get("off") or ()),
-            off_at=self._off_at | {(pattern, root) for pattern, root in options.get("off_at") or ()},
+            off_at=frozenset((pattern, root) for _, pattern, root in self._off)
+            | {(pattern, root) for pattern, root in options.get("off_at") or ()},
         )
 
     def plan(self, options: Mapping[str, Any]) -> api.Plan:
@@ -109,7 +115,7 @@ class Traced:
             )
         return found
 
-    def _switched_off(self) -> Iterable[tuple[str, int]]:
+    def _switched_off(self) -> Iterable[tuple[int, str, int]]:
         """Finds the matches that `# topos: off[PATTERN]` comments name: recorded on the comment's line, or called from it."""
         wanted = [comment for comment in self.comments if comment.kind == "off"]
         if not wanted:
@@ -121,7 +127,7 @@ class Traced:
                     frame.span.path == self.path and frame.span.line <= comment.line <= frame.span.end_line
                     for frame in frames
                 ):
-                    yield match.pattern, match.root
+                    yield comment.line, match.pattern, match.root
 
 
 def trace_entry(

@@ -56,6 +56,11 @@ def numpy_dtype(name: str) -> np.dtype:
     return np.dtype(_NUMPY[name])
 
 
+def is_float(dtype: np.dtype) -> bool:
+    """Tells floats, bf16 included, from integers and bool."""
+    return dtype.kind not in "iub"
+
+
 def dtype_name(dtype: np.dtype) -> str | None:
     """Gives the name of a NumPy dtype, or None where topos has none (complex, datetime, objects)."""
     name = _NAMES.get(dtype)

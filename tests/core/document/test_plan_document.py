@@ -228,7 +228,7 @@ def test_equal_findings_of_one_place_are_told_once_with_their_number() -> None:
 
 
 def test_regions_of_one_place_have_their_own_ids_and_keys_and_one_fold() -> None:
-    found = document(Model(layers=3, observe=None), scope=None) if False else document(Model(layers=3, observe=None))
+    found = document(Model(layers=3, observe=None))
     regions = [r for r in found["regions"] if r["pattern"] == "linear_bias_activation"]
     assert [r["occurrence"] for r in regions] == [0, 1, 2]
     assert len({r["id"] for r in regions}) == len({r["key"] for r in regions}) == 3

@@ -3,13 +3,13 @@ from __future__ import annotations
 from tests.core.plan.matches import match
 from tests.support.tapes import TapeBuilder
 from topos_core.matching.match import Match
-from topos_core.plan.liveness import Liveness, liveness
+from topos_core.plan.liveness import Liveness, liveness, recorded_places
 from topos_core.plan.schedule import schedule
 from topos_core.tape.tape import Tape
 
 
 def live(tape: Tape, taken: list[Match] | None = None, temporary: dict[int, int] | None = None) -> Liveness:
-    return liveness(tape, schedule(tape, taken or [], tape.results), temporary or {})
+    return liveness(tape, schedule(tape, taken or [], tape.results), temporary or {}, recorded_places(tape))
 
 
 def chain() -> tuple[Tape, int, list[int]]:
@@ -77,3 +77,14 @@ def test_nothing_to_run_has_no_peak() -> None:
     b = TapeBuilder()
     x = b.input("x", "f32[4]")
     assert live(b.tape(x)) == Liveness((), 0, 0)
+
+
+def test_a_region_that_writes_a_contiguous_result_saves_the_copy_behind_it() -> None:
+    b = TapeBuilder()
+    x = b.input("x", "f32[4,5]")
+    turned = b.op("permute", x, order=(1, 0))
+    out = b.op("neg", b.op("abs", turned))  # as recorded both keep the transposed order
+    flat = b.op("reshape", out, shape=(20,))  # so this copies
+    tape = b.tape(flat)
+    assert live(tape).peak_bytes == 160
+    assert live(tape, [match(tape, "elementwise_chain", out, {"x": x})]).peak_bytes == 80

@@ -253,6 +253,22 @@ def test_an_observed_interior_blocks_with_price_and_a_free_place() -> None:
     assert got.numbers["price"].unit == "second"
 
 
+def test_the_free_place_is_downstream_or_upstream_and_never_beside() -> None:
+    net = Net()
+    b = net.b
+    scaled = b.op("exp", net.w)  # computed before the region and read by it: free, but no answer for the windows
+    windows = b.op("permute", b.op("abs", net.x), order=(1, 0))
+    product = b.op("matmul", windows, scaled, accumulate="f32")
+    out = b.op("neg", product)
+    b.observe(windows, "windows")
+    tape = b.tape(out)
+    m = match(tape, "linear_bias_activation", out, {"x": windows - 1, "w": scaled})
+    got = decision(planner(tape, [m]).plan(REFERENCE), m)
+    assert got.nearest_free == windows - 1  # one step up; the result is two steps down
+    deep = match(tape, "linear_bias_activation", out, {"x": net.x, "w": scaled})
+    assert decision(planner(tape, [deep]).plan(REFERENCE), deep).nearest_free == out
+
+
 def test_an_observed_movement_value_blocks_too() -> None:
     plan, _, m = plan_net("whole", observe=["windows"])
     assert story(plan, m) == {"whole": ("blocked", "TP101")}

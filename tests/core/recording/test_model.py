@@ -90,6 +90,16 @@ def test_marks_that_cannot_be_read_fail_where_they_are_written() -> None:
         model(unmarked)  # type: ignore[arg-type]
 
 
+def test_named_extents_of_a_mark_wait_for_their_numbers() -> None:
+    @model(x="f32[N,3]")
+    def rows(x: Any) -> Any:
+        return x * 2
+
+    assert str(record_entry({"rows": rows}, "rows", dims={"N": 7}).type_of(0)) == "f32[7,3]"
+    with pytest.raises(ConfigurationError, match="extent N has no value"):
+        trace(rows)
+
+
 def test_methods_are_entries_by_dotted_name() -> None:
     class Space:
         @staticmethod

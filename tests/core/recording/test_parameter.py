@@ -176,6 +176,16 @@ def test_parameters_are_named_as_the_program_names_them() -> None:
     }
 
 
+def through_an_alias(x):
+    w = WEIGHTS
+    return x @ w["layers"][0].T
+
+
+def test_a_global_name_is_preferred_to_a_local_alias() -> None:
+    tape = trace(through_an_alias, f32[3, 4])
+    assert [tape.names[value] for value in tape.parameters] == ["WEIGHTS.layers.0"]
+
+
 def test_names_are_distinct_from_each_other_and_from_inputs() -> None:
     matrices = [W * k for k in range(3)]
 

@@ -119,6 +119,119 @@ agent.trace("loop.py", {LOOP!r})
     assert not _alive(supervisor, *children)
 
 
+OBSERVED = """\
+import numpy as np
+import topos_core as tp
+
+@tp.model(x=tp.f32[1, 2, 6, 6], w=tp.f32[3, 2, 3, 3])
+def entry(x, w):
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
+    tp.observe(windows, "windows")
+    return np.einsum("bchwij,ocij->bohw", windows, w)
+"""
+
+
+def test_what_if_plans_again_on_the_same_tape(agent):
+    options = {"cost": "always"}
+    document = agent.trace("model.py", OBSERVED, options=options)["entries"][0]["document"]
+    assert document["counts"]["blocked"] == 1
+    row = next(k for k, each in enumerate(document["observations"]) if each["name"] == "windows")
+    again = agent.replan("model.py:entry", {**options, "ignore": [row]})["document"]
+    assert (again["counts"]["blocked"], again["counts"]["taken"], again["digest"]) == (0, 1, document["digest"])
+    off = agent.replan("model.py:entry", {**options, "ignore": [row], "off": ["convolution"]})["document"]
+    assert off["counts"]["taken"] == 0
+    assert "convolution" in agent.emit("model.py:entry", {"ignore": [row]})["text"]
+
+
+def test_an_option_that_is_none_is_told(agent):
+    agent.trace("model.py", OBSERVED)
+    for options, words in (
+        ({"speed": 1}, "'speed'"),
+        ({"observe": ["nope"]}, "'nope'"),
+        ({"consumer": "gpu"}, "'gpu'"),
+    ):
+        error = agent.replan("model.py:entry", options)["error"]
+        assert error["code"] == "TP504"
+        assert words in error["message"]
+
+
+def test_a_failed_trace_leaves_the_last_good_plan_to_ask(agent):
+    agent.trace("model.py", OBSERVED)
+    assert agent.trace("model.py", OBSERVED + "1 / 0\n")["error"]["code"] == "TP402"
+    assert "document" in agent.replan("model.py:entry")
+
+
+def test_a_new_trace_replaces_the_old_one_and_its_process(agent):
+    agent.trace("model.py", OBSERVED)
+    (first,) = _children(agent.hello()["process"])
+    agent.trace("model.py", OBSERVED.replace("(x, w)", "(x, w)  # later"))
+    deadline = time.monotonic() + 5
+    while first in _children(agent.hello()["process"]) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert len(_children(agent.hello()["process"])) == 1
+    agent.release("model.py")
+    while _children(agent.hello()["process"]) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert _children(agent.hello()["process"]) == []
+
+
+def test_an_owner_that_died_is_made_again_from_its_last_trace(agent):
+    document = agent.trace("model.py", OBSERVED)["entries"][0]["document"]
+    (owner,) = _children(agent.hello()["process"])
+    os.kill(owner, 9)
+    deadline = time.monotonic() + 5
+    while owner in _children(agent.hello()["process"]) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert agent.replan("model.py:entry")["document"]["digest"] == document["digest"]
+
+
+def test_threads_that_code_leaves_behind_do_not_hold_up_questions(agent):
+    code = "import threading, time\nthreading.Thread(target=lambda: time.sleep(60)).start()\n"
+    agent.trace("model.py", OBSERVED + code)
+    assert "document" in agent.replan("model.py:entry")
+
+
+def test_progress_is_told_while_a_request_runs(agent):
+    seen = []
+    agent.trace("model.py", OBSERVED, progress=lambda *step: seen.append(step))
+    assert seen == [("importing", 0, 2), ("entry", 1, 2)]
+
+
+def test_what_is_traced_is_the_text_that_was_given(agent, tmp_path):
+    (tmp_path / "model.py").write_text(MARK + "1 / 0\n")
+    document = agent.trace("model.py", OBSERVED.replace("import numpy as np", "import numpy as np  # unsaved é"))[
+        "entries"
+    ][0]["document"]
+    assert document["paths"] == ["model.py"]
+    assert document["sources"][0].startswith("import numpy as np  # unsaved é\n")
+    assert agent.trace("untitled-1", OBSERVED)["entries"][0]["target"] == "untitled-1:entry"
+    assert agent.trace("model.py")["error"]["code"] == "TP402"
+
+
+def test_a_trace_starts_no_kernel_compiler_and_no_thread(agent):
+    code = "import sys, threading\nprint([m for m in ('numba', 'jax', 'torch', 'scipy') if m in sys.modules], threading.active_count())\n"
+    assert agent.trace("model.py", OBSERVED + code)["output"] == "[] 1\n"
+
+
+def test_several_files_have_an_owner_each(agent):
+    for name in "abc":
+        agent.trace(f"{name}.py", OBSERVED)
+    assert all("document" in agent.replan(f"{name}.py:entry") for name in "abc")
+
+
+def test_code_that_forges_a_reply_is_found_out(agent):
+    code = """
+import gc, json, socket, struct
+for each in gc.get_objects():
+    if isinstance(each, socket.socket):
+        body = json.dumps({"id": 1, "entries": [{"target": "x", "document": {"schema": "topos.plan/1"}, "off": []}]}).encode()
+        each.sendall(struct.pack(">I", len(body)) + body)
+"""
+    error = agent.trace("model.py", OBSERVED + code)["error"]
+    assert error["code"] == "TP407"
+    assert "no reply of topos" in error["message"]
+
+
 def test_a_target_that_was_never_traced_is_told(agent):
     with pytest.raises(ConfigurationError, match="trace its file first"):
         agent.replan("model.py:entry")

@@ -1,20 +1,19 @@
-"""Runs a convolution: planes of the image, then register tiles with the epilogue inside."""
+"""Runs a convolution: planes of the image, then register tiles with the epilogue inside.
+
+Whatever depends on the number of threads and on the image's strides alone is worked out once and kept as a `Cut`; a run
+copies two argument blocks and fills in addresses.
+"""
 
 from __future__ import annotations
 
 from array import array
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from topos_core.kernels.convolution.geometry import (
-    Problem,
-    image_offsets,
-    planes,
-    reads_in_place,
-)
+from topos_core.kernels.convolution.geometry import Problem, image_offsets, planes, reads_in_place
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
 from topos_core.kernels.layouts import Axis
@@ -23,12 +22,18 @@ from topos_core.kernels.tiles import Tiles, tiles
 from topos_core.kernels.vocabulary.blocks import CONTRACTION, FINISH, PLANES, TILE
 from topos_core.tape.type import numpy_dtype
 
-CACHE_BYTES: Final = 256 << 10  # of the right operand per chunk: a part of every core's second-level cache
+CACHE_BYTES: Final = 256 << 10
+"""Of the right operand per item: a part of every core's second-level cache."""
+ITEMS_PER_THREAD: Final = 4
+"""How finely work is cut, so that a late worker costs little."""
+THREAD_FLOPS: Final = 400_000
+"""Work below which another thread costs more than it does."""
 UNBOUNDED: Final = 1 << 62
 NO_LIMITS: Final = (-np.inf, np.inf)
 
 _C: Final = {name: place for place, name in enumerate(CONTRACTION)}
 _P: Final = {name: place for place, name in enumerate(PLANES)}
+_AXES: Final = ("batch", "group", "row", "depth", "height", "width")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,37 @@ class Epilogue:
     limits: tuple[float, float] = NO_LIMITS
     activation: Kernel | None = None
     residual_last: bool = False
+
+
+class Operands(NamedTuple):
+    """Addresses: `left` [groups * rows, steps], `scale` and `shift` [groups * rows], all dense; residual 0 for nothing."""
+
+    x: int
+    left: int
+    scale: int
+    shift: int
+    residual: int
+    out: int
+
+
+class Cut(NamedTuple):
+    """One way to do the work.
+
+    Args:
+        threads: Workers that may take part.
+        block: The contraction's words, addresses of operands and scratch missing.
+        offsets: What each tap reads; the block points at it.
+        copy: The words of the copy into planes, or None where the image is read in place.
+        slot_bytes: Scratch per worker.
+        scratch_bytes: Scratch in all.
+    """
+
+    threads: int
+    block: array[int]
+    offsets: np.ndarray
+    copy: array[int] | None
+    slot_bytes: int
+    scratch_bytes: int
 
 
 class Engine:
@@ -54,180 +90,154 @@ class Engine:
         self.kernel = kernel("contraction", dtype)
         self.copier = kernel("planes", dtype)
         self.planes = planes(convolution)
-        self.tables = _tile_table(dtype, self.tiles)
+        self.table = _tile_table(dtype, self.tiles)
         self.residues = np.array([r for axis in self.planes.residues for r in axis], np.int64)
         self.limits = np.array(epilogue.limits, self.dtype)
-        self.in_place = reads_in_place(convolution)
-        self.activation = epilogue.activation
-        self.residual_last = epilogue.residual_last
         self.copied_offsets = np.arange(convolution.steps, dtype=np.int64) * (self.tiles.widest * self.lanes)
-        self.copy_block = self._copy_block()
-        self.block = self._block(out)
-        self.plane_bytes = self._plane_bytes()
+        self.epilogue = epilogue
+        self.out = out
+        self.cuts: dict[tuple[int, Sequence[int]], Cut] = {}
 
-    def with_out(self, out: tuple[Axis, ...]) -> Engine:
-        """Gives the same engine with another layout of the result."""
-        other = copy(self)
-        other.block = other._block(out)
-        return other
+    @property
+    def scratch_bytes(self) -> int:
+        """Counts what one run on one thread needs beside its operands and result, planes included."""
+        return self._plane_bytes() + self._slot_bytes(self._chunk_vectors(1), False)
 
-    def scratch_bytes(self, threads: int = 1) -> int:
-        """Counts what one run needs beside its operands and result."""
-        return self.plane_bytes + threads * self._slot_bytes(self._chunk_vectors(threads), False)
+    def run(self, strides: tuple[int, ...], operands: Operands, threads: int) -> None:
+        """Runs it; `strides` are the image's in elements: batch, channel, depth, height, width."""
+        cut = self.cuts.get((threads, strides)) or self._remember(threads, strides)
+        block = array("q", cut.block)
+        scratch = Scratch(cut.scratch_bytes)
+        block[_C["right"]] = operands.x
+        if cut.copy is not None:
+            copy = array("q", cut.copy)
+            copy[_P["x"]] = operands.x
+            block[_C["right"]] = copy[_P["planes"]] = scratch.address + cut.slot_bytes * cut.threads
+            launch(self.copier, copy, cut.threads)
+        block[_C["left"]] = operands.left
+        block[_C["scale"]] = operands.scale
+        block[_C["shift"]] = operands.shift
+        block[_C["residual"]] = operands.residual
+        block[_C["out"]] = operands.out
+        block[_C["scratch"]] = scratch.address
+        launch(self.kernel, block, cut.threads)
 
-    def run(
-        self,
-        x: np.ndarray,
-        left: np.ndarray,
-        scale: np.ndarray,
-        shift: np.ndarray,
-        residual: int,
-        out: int,
-        threads: int,
-    ) -> None:
-        """Runs it.
+    def _remember(self, threads: int, strides: tuple[int, ...]) -> Cut:
+        if len(self.cuts) > 16:  # strides differ from run to run: an unusual caller, whom memory must not pay for
+            self.cuts.clear()
+        cut = self.cuts[threads, strides] = self._cut(max(1, min(threads, self.problem.flops // THREAD_FLOPS)), strides)
+        return cut
 
-        Args:
-            x: [batch, groups * channels, depth, height, width], any strides.
-            left: [groups * rows, steps], C-contiguous.
-            scale, shift: [groups * rows].
-            residual: Address of what is added, laid out as `out`; 0 for nothing.
-            out: Address of the result's first element.
-            threads: How many workers may take part.
-        """
-        in_place = self.in_place and self._can_read(x)
+    def _cut(self, threads: int, strides: tuple[int, ...]) -> Cut:
+        in_place = reads_in_place(self.problem) and self._lies_densely(strides)
         vectors = self._chunk_vectors(threads)
         slot = self._slot_bytes(vectors, in_place)
-        scratch = Scratch(slot * threads + (0 if in_place else self.plane_bytes))
-        block = array("q", self.block)
-        if in_place:
-            offsets = self._read_image(block, x)
-        else:
-            planes_at = scratch.address + slot * threads
-            offsets = self.planes.offsets
-            self._fill_planes(x, planes_at, threads)
-            block[_C["right"]] = planes_at
-        self._cut(block, vectors, threads)
-        for name, value in (
-            ("left", address_of(left)), ("scale", address_of(scale)), ("shift", address_of(shift)), ("out", out),
-            ("residual", residual), ("offsets", address_of(offsets)), ("scratch", scratch.address),
-            ("slot_bytes", slot),
-        ):  # fmt: skip
-            block[_C[name]] = value
-        launch(self.kernel, block, _C["counter"], threads)
+        offsets = image_offsets(self.problem, *strides[1:]) if in_place else self.planes.offsets
+        values = self._operand_words(offsets)
+        values.update(self._in_place_words(strides, offsets) if in_place else self._plane_words())
+        values.update(self._items(values, vectors, threads))
+        values["slot_bytes"] = slot
+        copy = None if in_place else self._copy_block(strides)
+        scratch = slot * threads + (0 if in_place else self._plane_bytes())
+        return Cut(threads, template(CONTRACTION, values), offsets, copy, slot, scratch)
 
-    def _block(self, out: tuple[Axis, ...]) -> array[int]:
-        convolution, laid = self.problem, self.planes
-        channels = convolution.groups * convolution.channels
-        axes = dict(zip(("batch", "group", "row", "depth", "height", "width"), out, strict=True))
-        runs = aligned(8 * len(TILE))
-        return template(CONTRACTION, {
-            "groups": convolution.groups, "rows": convolution.rows, "steps": convolution.steps,
-            "tiles": address_of(self.tables), "right_batch": channels * laid.channel,
-            "right_group": convolution.channels * laid.channel, "right_depth": laid.slice, "right_size": UNBOUNDED,
+    def _operand_words(self, offsets: np.ndarray) -> dict[str, int]:
+        activation = self.epilogue.activation
+        return {
+            "groups": self.problem.groups, "rows": self.problem.rows, "steps": self.problem.steps,
+            "tiles": address_of(self.table), "offsets": address_of(offsets),
             "copied_offsets": address_of(self.copied_offsets), "copied_pitch": self.tiles.widest * self.lanes,
-            "limits": address_of(self.limits), "activation": self.activation.address if self.activation else 0,
-            "residual_last": int(self.residual_last), "runs_at": runs, "pitch": laid.pitch,
-            **{f"out_{name}": axis.stride for name, axis in axes.items()},
-        })  # fmt: skip
+            "limits": address_of(self.limits), "activation": activation.address if activation else 0,
+            "residual_last": int(self.epilogue.residual_last), "runs_at": aligned(8 * len(TILE)),
+            **{f"out_{name}": axis.stride for name, axis in zip(_AXES, self.out, strict=True)},
+        }  # fmt: skip
 
-    def _cut(self, block: array[int], vectors: int, threads: int) -> None:
+    def _plane_words(self) -> dict[str, int]:
+        channels, laid = self.problem.channels, self.planes
+        return {
+            "right_batch": self.problem.groups * channels * laid.channel, "right_group": channels * laid.channel,
+            "right_depth": laid.slice, "right_size": UNBOUNDED, "pitch": laid.pitch,
+        }  # fmt: skip
+
+    def _in_place_words(self, strides: tuple[int, ...], offsets: np.ndarray) -> dict[str, int]:
+        batch, channel, depth, height, _ = strides
+        extents = (self.problem.batch, self.problem.groups * self.problem.channels, *self.problem.image)
+        last = sum((extent - 1) * stride for extent, stride in zip(extents, strides, strict=True))
+        return {
+            "right_batch": batch, "right_group": channel * self.problem.channels, "right_depth": depth,
+            "right_size": last + 1, "reach": int(offsets[-1]),
+            "pitch": height if self.problem.result[1] > 1 else self.problem.result[2],
+        }  # fmt: skip
+
+    def _items(self, words: dict[str, int], vectors: int, threads: int) -> dict[str, int]:
         """Cuts the work into items; a dense result is one long row."""
-        convolution = self.problem
-        depth, height, width = convolution.result
-        pitch = block[_C["pitch"]]
-        step = block[_C["out_width"]]
-        if pitch == width and block[_C["out_height"]] == step * width:
+        depth, height, width = self.problem.result
+        pitch, step = words["pitch"], words["out_width"]
+        if pitch == width and words["out_height"] == step * width:
             width, height = width * height, 1
-            if depth > 1 and block[_C["right_depth"]] == width and block[_C["out_depth"]] == step * width:
+            if depth > 1 and words["right_depth"] == width and words["out_depth"] == step * width:
                 width, depth = width * depth, 1
         if height == 1:
             pitch = width
         positions = (height - 1) * pitch + width
-        chunk = vectors * self.lanes
-        chunks = -(-positions // chunk)
-        rows = convolution.rows
-        splits = 1
-        items = convolution.batch * convolution.groups * depth * chunks
-        while items * splits < 4 * threads and threads > 1 and rows > splits * self.tiles.tall:
-            splits *= 2
-        part = -(-rows // splits)
-        part += -part % self.tiles.tall if splits > 1 else 0
+        chunks = -(-positions // (vectors * self.lanes))
+        rows, part = self.problem.rows, self.problem.rows
+        items = self.problem.batch * self.problem.groups * depth * chunks
+        while threads > 1 and items * -(-rows // part) < ITEMS_PER_THREAD * threads and part > self.tiles.tall:
+            part = -(-part // (2 * self.tiles.tall)) * self.tiles.tall
         splits = -(-rows // part)
-        sums_at = aligned(block[_C["runs_at"]] + 32 * (vectors + self.tiles.widest))
-        for name, value in (
-            ("items", items * splits), ("splits", splits), ("split_rows", part), ("chunks", chunks), ("depth", depth),
-            ("positions", positions), ("chunk_positions", chunk), ("pitch", pitch), ("width", width),
-            ("sums_at", sums_at), ("copied_at", sums_at + self._sums_bytes()),
-        ):  # fmt: skip
-            block[_C[name]] = value
+        sums_at = aligned(words["runs_at"] + 32 * (vectors + self.tiles.widest))
+        return {
+            "items": items * splits, "splits": splits, "split_rows": part, "chunks": chunks, "depth": depth,
+            "positions": positions, "chunk_positions": vectors * self.lanes, "pitch": pitch, "width": width,
+            "sums_at": sums_at, "copied_at": sums_at + self._sums_bytes(),
+        }  # fmt: skip
 
     def _chunk_vectors(self, threads: int) -> int:
         """Chooses how many registers of positions an item holds: cached for all rows, and enough items for everybody."""
-        convolution = self.problem
-        height, width = convolution.result[1:]
-        positions = (height - 1) * self.planes.pitch + width
-        whole = -(-positions // self.lanes)
-        unit = self.tiles.tall_vectors if convolution.rows > self.tiles.short else self.tiles.widest
-        unit = self.tiles.short_vectors if 1 < convolution.rows <= self.tiles.short else unit
-        cached = CACHE_BYTES // (convolution.channels * len(self.residues) * self.lanes * self.dtype.itemsize + 1)
+        height, width = self.problem.result[1:]
+        whole = -(-((height - 1) * self.planes.pitch + width) // self.lanes)
+        unit = self.tiles.tall_vectors
+        if self.problem.rows <= self.tiles.short:
+            unit = self.tiles.short_vectors if self.problem.rows > 1 else self.tiles.flat_vectors
+        phases = self.planes.channel // self.planes.phase
+        cached = CACHE_BYTES // (self.problem.channels * phases * self.lanes * self.dtype.itemsize)
         vectors = max(unit, min(whole, max(cached, 2 * unit)))
-        slices = convolution.batch * convolution.groups * convolution.result[0]
-        while threads > 1 and vectors > unit and slices * -(-whole // vectors) < 4 * threads:
+        slices = self.problem.batch * self.problem.groups * self.problem.result[0]
+        while threads > 1 and vectors > unit and slices * -(-whole // vectors) < ITEMS_PER_THREAD * threads:
             vectors = max(unit, vectors // 2)
         return -(-vectors // unit) * unit
 
     def _sums_bytes(self) -> int:
-        tallest = max(
-            self.tiles.tall * self.tiles.tall_vectors, self.tiles.short * self.tiles.short_vectors,
-            self.tiles.flat_vectors,
-        )  # fmt: skip
-        return aligned(tallest * self.lanes * self.dtype.itemsize)
+        shapes = self.tiles
+        registers = max(shapes.tall * shapes.tall_vectors, shapes.short * shapes.short_vectors, shapes.flat_vectors)
+        return aligned(registers * self.lanes * self.dtype.itemsize)
 
     def _slot_bytes(self, vectors: int, in_place: bool) -> int:
         runs = aligned(8 * len(TILE)) + aligned(32 * (vectors + self.tiles.widest))
         copied = self.problem.steps * self.tiles.widest * self.lanes * self.dtype.itemsize if in_place else 0
         return aligned(runs + self._sums_bytes() + copied) + 64
 
-    def _can_read(self, x: np.ndarray) -> bool:
-        """Tells whether rows lie densely enough in memory to be read as flat positions."""
-        size = self.dtype.itemsize
-        height, width = x.strides[3] // size, x.strides[4] // size
-        if self.problem.image[2] > 1 and width != 1:
-            return False
-        if any(stride < 0 or stride % size for stride in x.strides):
+    def _lies_densely(self, strides: tuple[int, ...]) -> bool:
+        """Tells whether image rows follow each other closely enough to be read as flat positions."""
+        height, width = strides[3:]
+        if min(strides) < 0 or (self.problem.image[2] > 1 and width != 1):
             return False
         return self.problem.result[1] == 1 or self.problem.result[2] <= height <= 2 * self.problem.result[2]
-
-    def _read_image(self, block: array[int], x: np.ndarray) -> np.ndarray:
-        batch, channel, depth, height, width = (stride // self.dtype.itemsize for stride in x.strides)
-        result = self.problem.result
-        offsets = image_offsets(self.problem, channel, depth, height, width)
-        last = sum(
-            (extent - 1) * stride // self.dtype.itemsize for extent, stride in zip(x.shape, x.strides, strict=True)
-        )
-        for name, value in (
-            ("right", address_of(x)), ("right_batch", batch), ("right_group", channel * self.problem.channels),
-            ("right_depth", depth), ("right_size", last + 1), ("reach", int(offsets[-1])),
-            ("pitch", height if result[1] > 1 else result[2]),
-        ):  # fmt: skip
-            block[_C[name]] = value
-        return offsets
 
     def _plane_bytes(self) -> int:
         channels = self.problem.batch * self.problem.groups * self.problem.channels
         slack = self.tiles.widest * self.lanes  # the last tile reads whole registers
         return aligned((channels * self.planes.channel + slack) * self.dtype.itemsize)
 
-    def _copy_block(self) -> array[int]:
+    def _copy_block(self, strides: tuple[int, ...]) -> array[int]:
         convolution, laid = self.problem, self.planes
-        names = ("depth", "height", "width")
         values = {
             "items": convolution.batch * convolution.groups * convolution.channels,
             "channels": convolution.groups * convolution.channels, "residues": address_of(self.residues),
             "pitch": laid.pitch, "slice": laid.slice, "phase": laid.phase, "tail": laid.tail,
         }  # fmt: skip
-        for axis, name in enumerate(names):
+        for axis, name in enumerate(_AXES[3:]):
             window = convolution.windows[axis]
             values[name] = convolution.image[axis]
             values[f"{name}_low"] = window.low
@@ -235,17 +245,9 @@ class Engine:
             values[f"{name}_base"] = window.base_dilation
             values[f"{name}_phases"] = len(laid.residues[axis])
             values[f"plane_{name}"] = laid.extents[axis]
+        for name, stride in zip(("batch", "channel", *_AXES[3:]), strides, strict=True):
+            values[f"x_{name}"] = stride
         return template(PLANES, values)
-
-    def _fill_planes(self, x: np.ndarray, target: int, threads: int) -> None:
-        block = array("q", self.copy_block)
-        size = self.dtype.itemsize
-        names = ("x_batch", "x_channel", "x_depth", "x_height", "x_width")
-        for name, stride in zip(names, x.strides, strict=True):
-            block[_P[name]] = stride // size
-        block[_P["x"]] = address_of(x)
-        block[_P["planes"]] = target
-        launch(self.copier, block, _P["counter"], threads)
 
 
 def _tile_table(dtype: str, shapes: Tiles) -> np.ndarray:

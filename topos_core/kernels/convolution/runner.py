@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from topos_core.kernels.convolution.engine import Engine, Epilogue
+from topos_core.kernels.convolution.engine import Engine, Epilogue, Operands
 from topos_core.kernels.convolution.geometry import Problem, problem
 from topos_core.kernels.launch import address_of
 from topos_core.kernels.layouts import Axis, arrange, contiguous_axes, restore
@@ -16,78 +17,109 @@ from topos_core.matching.facts import ConvolutionFacts
 from topos_core.ops.cast import cast_array
 from topos_core.tape.type import numpy_dtype
 
-RESULT_ROLES = ("b", "g", "f")
+REMEMBERED: Final = 8
+"""Strides per match that are remembered; more than one is rare."""
 Fold = Callable[[Mapping[str, np.ndarray]], tuple[np.ndarray, np.ndarray]]
 """Gives f64 scale and shift per output channel from the epilogue's bindings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Runs one match; `left` and `factors` are set where their bindings are known beforehand.
+    """Runs one match.
 
     Args:
-        facts: The convolution's facts.
+        facts: The convolution's facts; its `result` is the root's.
         dtype: The recorded dtype; f16 and bf16 are computed in f32 and rounded once.
         engine: Does the work in f32 or f64.
         dense: Whether the engine writes the root itself; else it writes a temporary in its own layout.
-        left: The kernel as [groups * rows, steps], or None.
-        factors: Scale and shift per output channel, or None.
+        images: Strides of image bindings that the engine can read, to its own: batch, channel, depth, height, width.
+        kernels: Strides of kernel bindings that have the engine's layout already.
+        left: The kernel as [groups * rows, steps] where it is known beforehand.
+        factors: Scale and shift per output channel where they are known beforehand.
         fold: Computes them.
-        kernel_name: The binding that holds the kernel.
-        residual_name: The binding that is added, or None.
+        residual: The binding that is added, or None.
     """
 
     facts: ConvolutionFacts
     dtype: np.dtype
     engine: Engine
     dense: bool
+    images: dict[tuple[int, ...], tuple[int, ...]]
+    kernels: set[tuple[int, ...]]
     left: np.ndarray | None
     factors: tuple[np.ndarray, np.ndarray] | None
     fold: Fold
-    residual_name: str | None
+    residual: str | None
 
     @property
     def scratch_bytes(self) -> int:
         """Counts planes and tile buffers, and what layouts and dtypes need at the edges."""
-        extra = (
-            0 if self.dense and self.dtype == self.engine.dtype else self._result_size() * self.engine.dtype.itemsize
-        )
-        return self.engine.scratch_bytes() + extra
+        straight = self.dense and self.dtype == self.engine.dtype
+        return self.engine.scratch_bytes + (0 if straight else self._result_size() * self.engine.dtype.itemsize)
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         result = out["result"]
         if not result.size:
             return
-        convolution = self.engine.problem
-        left = self.left if self.left is not None else kernel_rows(bindings["kernel"], self.facts, self.engine.dtype)
+        dtype = self.engine.dtype
+        left = self.left if self.left is not None else self._left(bindings["kernel"])
         scale, shift = self.factors if self.factors is not None else self._factors(bindings)
-        x = image_axes(bindings["x"], self.facts, convolution).astype(self.engine.dtype, copy=False)
-        residual = bindings[self.residual_name] if self.residual_name is not None else None
-        straight = self.dense and result.dtype == self.engine.dtype and result.flags.c_contiguous
-        if straight:
-            if residual is not None:
-                residual = np.ascontiguousarray(residual)
-            at = address_of(residual) if residual is not None else 0
-            self.engine.run(x, left, scale, shift, at, address_of(result), threads)
-            return
-        roles = self._roles()
+        x, strides = self._image(bindings["x"])
+        residual = bindings[self.residual] if self.residual is not None else None
+        target = result
+        straight = self.dense and result.dtype == dtype and result.flags.c_contiguous
+        if not straight:
+            target = np.empty(self._result_size(), dtype)
         if residual is not None:
-            residual = np.ascontiguousarray(arrange(residual, self.facts.result, roles), self.engine.dtype)
-        temporary = np.empty(self._result_size(), self.engine.dtype)
-        engine = self.engine.with_out(contiguous_out(convolution))
-        at = address_of(residual) if residual is not None else 0
-        engine.run(x, left, scale, shift, at, address_of(temporary), threads)
-        shape = (convolution.batch, convolution.groups, convolution.rows, *convolution.result[3 - len(roles) + 3 :])
-        spread = restore(temporary.reshape(shape), self.facts.result, roles)
-        result[...] = cast_array(spread, result.dtype).reshape(result.shape)
+            if not self.dense:
+                residual = arrange(residual, self.facts.result, self._roles())
+            residual = np.ascontiguousarray(residual, dtype)
+        operands = Operands(
+            address_of(x), address_of(left), address_of(scale), address_of(shift),
+            address_of(residual) if residual is not None else 0, address_of(target),
+        )  # fmt: skip
+        self.engine.run(strides, operands, threads)
+        if not straight:
+            self._deliver(target, result)
+
+    def _left(self, kernel: np.ndarray) -> np.ndarray:
+        if kernel.strides in self.kernels and kernel.dtype == self.engine.dtype:
+            return kernel
+        rows = kernel_rows(kernel, self.facts, self.engine.dtype)
+        if rows.size and address_of(rows) == address_of(kernel) and len(self.kernels) < REMEMBERED:
+            self.kernels.add(kernel.strides)
+        return rows
 
     def _factors(self, bindings: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         scale, shift = self.fold(bindings)
         return scale.astype(self.engine.dtype), shift.astype(self.engine.dtype)
 
+    def _image(self, x: np.ndarray) -> tuple[np.ndarray, tuple[int, ...]]:
+        known = self.images.get(x.strides)
+        if known is not None and x.dtype == self.engine.dtype:
+            return x, known
+        arranged = image_axes(x, self.facts, self.engine.problem).astype(self.engine.dtype, copy=False)
+        size = arranged.itemsize
+        if any(stride % size for stride in arranged.strides):
+            arranged = np.ascontiguousarray(arranged)
+        strides = tuple(stride // size for stride in arranged.strides)
+        if x.size and address_of(arranged) == address_of(x) and len(self.images) < REMEMBERED:
+            self.images[x.strides] = strides
+        return arranged, strides
+
+    def _deliver(self, temporary: np.ndarray, result: np.ndarray) -> None:
+        """Brings a temporary into the root's layout and dtype."""
+        if self.dense:
+            result[...] = cast_array(temporary.reshape(result.shape), result.dtype)
+            return
+        convolution = self.engine.problem
+        spatial = [extent for extent, role in zip(convolution.result, convolution.roles, strict=True) if role]
+        shaped = temporary.reshape(convolution.batch, convolution.groups, convolution.rows, *spatial)
+        result[...] = cast_array(restore(shaped, self.facts.result, self._roles()), result.dtype).reshape(result.shape)
+
     def _roles(self) -> tuple[str, ...]:
-        return (*RESULT_ROLES, *(role for role in self.engine.problem.roles if role))
+        return result_roles(self.engine.problem)
 
     def _result_size(self) -> int:
         convolution = self.engine.problem
@@ -101,21 +133,28 @@ def make_runner(
     fold: Fold,
     factors: tuple[np.ndarray, np.ndarray] | None,
     epilogue: Epilogue,
-    residual_name: str | None,
+    residual: str | None,
 ) -> Runner:
     """Builds the engine and packs what is known: the kernel, and the f64 scale and shift per channel."""
     convolution = problem(facts)
     computed = "f64" if dtype == "f64" else "f32"
-    roles = (*RESULT_ROLES, *(role for role in convolution.roles if role))
-    axes = contiguous_axes(facts.result, roles)
-    dense = axes is not None
-    filled = contiguous_out(convolution) if axes is None else _with_units(axes, convolution)
-    engine = Engine(convolution, computed, filled, epilogue)
     running = numpy_dtype(computed)
-    left = None if kernel is None else kernel_rows(kernel, facts, running)
+    axes = contiguous_axes(facts.result, result_roles(convolution))
+    out = _dense_out(convolution) if axes is None else _with_units(axes, convolution)
     if factors is not None:
         factors = (factors[0].astype(running), factors[1].astype(running))
-    return Runner(facts, numpy_dtype(dtype), engine, dense, left, factors, fold, residual_name)
+    return Runner(
+        facts=facts,
+        dtype=numpy_dtype(dtype),
+        engine=Engine(convolution, computed, out, epilogue),
+        dense=axes is not None,
+        images={},
+        kernels=set(),
+        left=None if kernel is None else kernel_rows(kernel, facts, running),
+        factors=factors,
+        fold=fold,
+        residual=residual,
+    )
 
 
 def kernel_rows(kernel: np.ndarray, facts: ConvolutionFacts, dtype: np.dtype) -> np.ndarray:
@@ -127,8 +166,7 @@ def kernel_rows(kernel: np.ndarray, facts: ConvolutionFacts, dtype: np.dtype) ->
     backwards = tuple(3 + axis for axis, window in enumerate(facts.windows) if window.reversed)
     if backwards:
         axes = np.flip(axes, backwards)
-    rows = facts.out_channels
-    return np.ascontiguousarray(axes.reshape(rows, -1), dtype)
+    return np.ascontiguousarray(axes.reshape(facts.out_channels, -1), dtype)
 
 
 def image_axes(x: np.ndarray, facts: ConvolutionFacts, convolution: Problem) -> np.ndarray:
@@ -140,7 +178,12 @@ def image_axes(x: np.ndarray, facts: ConvolutionFacts, convolution: Problem) -> 
     return arranged.reshape(*arranged.shape[:2], *convolution.image)
 
 
-def contiguous_out(convolution: Problem) -> tuple[Axis, ...]:
+def result_roles(convolution: Problem) -> tuple[str, ...]:
+    """Lists the roles of a result in the engine's order."""
+    return ("b", "g", "f", *(role for role in convolution.roles if role))
+
+
+def _dense_out(convolution: Problem) -> tuple[Axis, ...]:
     """Lays out [batch, group, row, depth, height, width] densely."""
     axes: list[Axis] = []
     stride = 1

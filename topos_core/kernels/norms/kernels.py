@@ -11,7 +11,6 @@ from topos_core.kernels.library import kernel
 from topos_core.kernels.norms.shape import Extents
 from topos_core.kernels.vocabulary.blocks import NORM
 
-_COUNTER: Final = NORM.index("counter")
 NARROW: Final = 16
 """Rows of fewer inner elements are too short for a pass per channel; channels then lie beside each other in a row."""
 CACHED_BYTES: Final = 256 << 10  # of a block of rows between its two passes
@@ -52,7 +51,7 @@ def statistics_and_result(
         "scale": 0 if scale is None else address_of(scale), "shift": 0 if shift is None else address_of(shift),
         "epsilon": address_of(limit), "scratch": scratch.address, "slot_bytes": slot,
     })  # fmt: skip
-    launch(kernel("channel_norm", _name(x)), block, _COUNTER, threads)
+    launch(kernel("channel_norm", _name(x)), block, threads)
     return mean, variance
 
 
@@ -69,7 +68,7 @@ def row_statistics(x: np.ndarray, extents: Extents, threads: int) -> tuple[np.nd
         "first_totals": address_of(centers), "totals": address_of(sums), "scratch": scratch.address,
         "slot_bytes": slot,
     })  # fmt: skip
-    launch(kernel("row_statistics", _name(x)), block, _COUNTER, threads)
+    launch(kernel("row_statistics", _name(x)), block, threads)
     counts = np.full((items, 1, 1), float(rows))
     counts[-1] = extents.outer - rows * (items - 1)
     shape = (items, extents.channels, extents.inner)
@@ -108,7 +107,7 @@ def normalise(
         "x": address_of(x), "out": address_of(out), "center": address_of(vectors[0]),
         "factor": address_of(vectors[1]), "summand": address_of(vectors[2]),
     })  # fmt: skip
-    launch(kernel("normalise", _name(x), "rows" if narrow else "planes"), block, _COUNTER, threads)
+    launch(kernel("normalise", _name(x), "rows" if narrow else "planes"), block, threads)
 
 
 def _name(x: np.ndarray) -> str:

@@ -126,6 +126,14 @@ NORM: Final = (
 """Words of the normalisation kernels."""
 
 
+CREW: Final = (
+    "ticket", *(f"apart{k}" for k in range(7)),  # job number << 32 | slots << 16 | next slot; a cache line of its own
+    "done", *(f"off{k}" for k in range(7)),  # slots that have been run; a cache line of its own
+    "kernel", "block",  # the job
+)  # fmt: skip
+"""Words that a crew of threads shares."""
+
+
 def index(block: tuple[str, ...], name: str) -> int:
     """Gives the place of one word."""
     return block.index(name)

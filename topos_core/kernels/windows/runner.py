@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +19,11 @@ from topos_core.matching.facts import WindowReduceFacts
 from topos_core.ops.cast import cast_array
 from topos_core.tape.type import numpy_dtype
 
-_W: Final = {name: place for place, name in enumerate(WINDOW)}
+THREAD_BYTES: Final = 64 << 10
+"""Of an image, below which another thread costs more than it does."""
+_X: Final = WINDOW.index("x")
+_OUT: Final = WINDOW.index("out")
+_SCRATCH: Final = WINDOW.index("scratch")
 _COMPUTED: Final = {"f16": "f32", "bf16": "f32", "bool": "u8"}
 
 
@@ -31,24 +35,25 @@ class Runner:
         facts: The match's facts.
         dtype: What the kernel computes in.
         kernel: The compiled reducer.
-        steps: Its passes, each with its argument block and the values that the block points at.
+        steps: Its passes, each with the values that its argument blocks point at.
         shape: The result's extents, one per axis of `x`.
         dense: Whether the root has these axes in this order.
+        blocks: Argument blocks and their scratch by number of threads, one per pass; made when first needed.
     """
 
     facts: WindowReduceFacts
     dtype: np.dtype
     kernel: Kernel
-    steps: tuple[tuple[Pass, array[int], np.ndarray], ...]
+    steps: tuple[tuple[Pass, np.ndarray], ...]
     shape: tuple[int, ...]
     dense: bool
+    blocks: dict[int, tuple[tuple[array[int], int], ...]]
 
     @property
     def scratch_bytes(self) -> int:
         """Counts the results between passes and one row."""
-        size = self.dtype.itemsize
-        between = sum(step.result_size for step, _, _ in self.steps[:-1]) * size
-        return between + max(aligned(step.columns * step.inner * size) for step, _, _ in self.steps)
+        between = sum(step.result_size for step, _ in self.steps[:-1]) * self.dtype.itemsize
+        return between + max(scratch for _, scratch in self._blocks(1))
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
@@ -60,29 +65,32 @@ class Runner:
             x = np.ascontiguousarray(x).view(np.uint8)
         x = np.ascontiguousarray(x, self.dtype)
         straight = self.dense and result.flags.c_contiguous and result.dtype.itemsize == self.dtype.itemsize
-        for position, (step, block, _) in enumerate(self.steps):
-            last = position == len(self.steps) - 1
-            target = result if last and straight else np.empty(step.result_size, self.dtype)
-            self._launch(step, block, x, target, threads)
+        last = len(self.steps) - 1
+        for position, ((step, _), (block, scratch)) in enumerate(zip(self.steps, self._blocks(threads), strict=True)):
+            target = result if straight and position == last else np.empty(step.result_size, self.dtype)
+            self._launch(block, scratch, x, target, threads)
             x = target
         if not straight:
             axes = tuple(str(axis) for axis in range(len(self.shape)))
             spread = restore(x.reshape(self.shape), self.facts.result, axes)
             result[...] = cast_array(spread, result.dtype).reshape(result.shape)
 
-    def _launch(self, step: Pass, prepared: array[int], x: np.ndarray, target: np.ndarray, threads: int) -> None:
+    def _launch(self, prepared: array[int], scratch: int, x: np.ndarray, target: np.ndarray, threads: int) -> None:
         block = array("q", prepared)
-        slot = aligned(step.columns * step.inner * self.dtype.itemsize)
-        scratch = Scratch(slot * threads)
-        chunks = min(step.result_rows, max(1, -(-4 * threads // step.outer))) if threads > 1 else 1
-        chunk_rows = -(-step.result_rows // chunks)
-        chunks = -(-step.result_rows // chunk_rows)
-        for name, value in (
-            ("items", step.outer * chunks), ("chunks", chunks), ("chunk_rows", chunk_rows), ("x", address_of(x)),
-            ("out", address_of(target)), ("scratch", scratch.address), ("slot_bytes", slot),
-        ):  # fmt: skip
-            block[_W[name]] = value
-        launch(self.kernel, block, _W["counter"], threads)
+        memory = Scratch(scratch)
+        block[_X], block[_OUT], block[_SCRATCH] = address_of(x), address_of(target), memory.address
+        launch(self.kernel, block, threads if x.nbytes > THREAD_BYTES else 1)
+
+    def _blocks(self, threads: int) -> tuple[tuple[array[int], int], ...]:
+        made = self.blocks.get(threads)
+        if made is None:
+            size = self.dtype.itemsize
+            made = tuple(
+                (_block(step, values, threads, size), threads * aligned(step.columns * step.inner * size))
+                for step, values in self.steps
+            )
+            self.blocks[threads] = made
+        return made
 
 
 def make_runner(facts: WindowReduceFacts, dtype: str, shape: tuple[int, ...]) -> Runner:
@@ -90,33 +98,50 @@ def make_runner(facts: WindowReduceFacts, dtype: str, shape: tuple[int, ...]) ->
     computed = _COMPUTED.get(dtype, dtype)
     running = numpy_dtype(computed)
     steps = passes(shape, facts.windows)
-    prepared = []
+    valued = []
     for number, step in enumerate(steps):
         scale = facts.scale if number == len(steps) - 1 else 1.0
-        values = _values(facts, step, running, scale, list(steps[:number]))
-        prepared.append((step, _block(step, values), values))
+        valued.append((step, _values(facts, step, running, scale, steps[:number])))
     result = tuple(positions(extent, window) for extent, window in zip(shape, facts.windows, strict=True))
     axes = contiguous_axes(facts.result, tuple(str(axis) for axis in range(len(shape))))
     dense = axes is not None and all(
         extent == 1 or axis.stride == math.prod(result[k + 1 :])
         for k, (extent, axis) in enumerate(zip(result, axes, strict=True))
     )
-    return Runner(facts, running, kernel("window", computed, facts.reducer), tuple(prepared), result, dense)
+    return Runner(facts, running, kernel("window", computed, facts.reducer), tuple(valued), result, dense, {})
 
 
-def _values(facts: WindowReduceFacts, step: Pass, dtype: np.dtype, scale: float, earlier: list[Pass]) -> np.ndarray:
+def _values(facts: WindowReduceFacts, step: Pass, dtype: np.dtype, scale: float, earlier: Sequence[Pass]) -> np.ndarray:
     """Gives what an absent element, an absent column and the result's factor are; sums of absent elements add up."""
-    fill = facts.pad_fill if facts.pad_fill is not None else 0
+    fill: float = facts.pad_fill if facts.pad_fill is not None else 0
+    if dtype.kind in "iu":
+        fill = int(fill)
     if facts.reducer == "sum":
         for before in earlier:
             fill = fill * (before.down.size * before.across.size)
     column = fill * step.down.size if facts.reducer == "sum" else fill
+    if dtype.kind in "iu":
+        values = [wrapped(int(value), dtype, facts.reducer == "sum") for value in (fill, column, scale)]
+        return np.array(values, dtype)
     with np.errstate(all="ignore"):
         return np.array([fill, column, scale]).astype(dtype)
 
 
-def _block(step: Pass, values: np.ndarray) -> array[int]:
+def wrapped(value: int, dtype: np.dtype, wraps: bool) -> int:
+    """Brings an integer into a dtype's range: modulo where sums wrap, else the nearest."""
+    limits = np.iinfo(dtype)
+    if wraps:
+        span = 1 << (8 * dtype.itemsize)
+        return (value - limits.min) % span + limits.min
+    return min(max(value, limits.min), limits.max)
+
+
+def _block(step: Pass, values: np.ndarray, threads: int, size: int) -> array[int]:
+    chunks = min(step.result_rows, max(1, -(-4 * threads // max(step.outer, 1)))) if threads > 1 else 1
+    rows = max(1, -(-step.result_rows // max(chunks, 1)))
+    chunks = -(-step.result_rows // rows)
     return template(WINDOW, {
+        "items": step.outer * chunks, "chunks": chunks, "chunk_rows": rows,
         "rows": step.rows, "columns": step.columns, "inner": step.inner, "result_rows": step.result_rows,
         "result_columns": step.result_columns, "down_size": step.down.size, "down_stride": step.down.stride,
         "down_dilation": step.down.dilation, "down_low": step.down.low, "across_size": step.across.size,
@@ -124,4 +149,5 @@ def _block(step: Pass, values: np.ndarray) -> array[int]:
         "x_outer": step.rows * step.columns * step.inner, "x_row": step.columns * step.inner,
         "out_outer": step.result_rows * step.result_columns * step.inner,
         "out_row": step.result_columns * step.inner, "values": address_of(values),
+        "slot_bytes": aligned(step.columns * step.inner * size),
     })  # fmt: skip

@@ -1,0 +1,58 @@
+import stat
+
+from topos_core.kernels.host import describe, host
+from topos_core.kernels.library import load_or_compile
+from topos_core.kernels.object_store import ObjectStore, private_folder
+
+
+def test_what_is_kept_comes_back_and_the_folder_is_the_users_alone(tmp_path):
+    folder = private_folder(tmp_path / "kernels")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    store = ObjectStore(folder)
+    assert store.get("a") is None
+    store.put("a", b"code")
+    assert store.get("a") == b"code"
+    assert ObjectStore(folder).get("a") == b"code"
+
+
+def test_a_changed_renamed_or_foreign_file_is_not_given(tmp_path):
+    store = ObjectStore(private_folder(tmp_path / "one"))
+    store.put("a", b"code")
+    (store.folder / "b").write_bytes((store.folder / "a").read_bytes())
+    assert store.get("b") is None
+    other = ObjectStore(private_folder(tmp_path / "two"))
+    other.put("other", b"")
+    (other.folder / "a").write_bytes((store.folder / "a").read_bytes())
+    assert other.get("a") is None
+    sealed = bytearray((store.folder / "a").read_bytes())
+    sealed[-1] ^= 1
+    (store.folder / "a").write_bytes(sealed)
+    assert store.get("a") is None
+
+
+def test_a_folder_that_others_may_enter_or_that_is_a_link_is_not_used(tmp_path):
+    open_folder = tmp_path / "open"
+    open_folder.mkdir(mode=0o755)
+    open_folder.chmod(0o755)
+    assert private_folder(open_folder) is None
+    (tmp_path / "real").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert private_folder(tmp_path / "link") is None
+    store = ObjectStore(None)
+    store.put("a", b"code")
+    assert store.get("a") is None
+
+
+def test_a_kernel_is_compiled_once_and_loaded_afterwards(tmp_path):
+    store = ObjectStore(private_folder(tmp_path / "kernels"))
+    first = load_or_compile(store, "tile", ("f32", "1x1"), host())
+    second = load_or_compile(store, "tile", ("f32", "1x1"), host())
+    assert (first.compiled, second.compiled) == (True, False)
+
+
+def test_registers_and_lanes_follow_the_features():
+    wide = frozenset({"avx512f", "avx512vl", "avx512dq", "avx512bw", "avx2", "fma"})
+    assert describe("x86_64-linux", "x", "", wide).lanes("f32") == 16
+    assert describe("x86_64-linux", "x", "", wide - {"avx512vl"}).lanes("f32") == 8
+    assert describe("x86_64-linux", "x", "", frozenset({"sse2"})).lanes("f64") == 2
+    assert describe("aarch64-linux", "x", "", frozenset({"neon"})).registers == 32

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.core.patterns.check import check, check_not, searched
+
+QKV = dict.fromkeys("qkv", "f64[2,3,4,4]")
+TRIANGLE = np.tril(np.ones((4, 4), bool))
+
+
+def sm(s, axis=-1):
+    e = np.exp(s - s.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def t(x):
+    return x.swapaxes(-1, -2)
+
+
+def textbook(q, k, v):
+    return sm(q @ t(k) / np.float64(2.0)) @ v
+
+
+def scale_on_q(q, k, v):
+    return sm((q * 0.5) @ k.transpose(0, 1, 3, 2)) @ v
+
+
+def scale_on_both(q, k, v):
+    s = 4**-0.25
+    return sm((q * s) @ t(k * s)) @ v
+
+
+def einsum(q, k, v):
+    return np.einsum("bhqk,bhkd->bhqd", sm(np.einsum("bhqd,bhkd->bhqk", q, k) * 0.5), v)
+
+
+def plain_exp(q, k, v):
+    e = np.exp(q @ t(k) * 0.5)
+    return (e / e.sum(-1, keepdims=True)) @ v
+
+
+def normalised_late(q, k, v):
+    s = q @ t(k) * 0.5
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return (e @ v) / e.sum(-1, keepdims=True)
+
+
+def keys_first(q, k, v):
+    return t(v) @ sm(k @ t(q) / 2.0, 2)
+
+
+def flattened(q, k, v):
+    q, k, v = (x.reshape(6, 4, 4) for x in (q, k, v))
+    return (sm(q @ t(k) * 0.5) @ v).reshape(2, 3, 4, 4)
+
+
+def multiply_and_sum(q, k, v):
+    s = (q[:, :, :, None] * k[:, :, None]).sum(-1) * 0.5
+    return (sm(s)[..., None] * v[:, :, None]).sum(-2)
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        textbook, scale_on_q, scale_on_both, einsum, plain_exp, normalised_late, keys_first, flattened, multiply_and_sum,
+    ],
+)  # fmt: skip
+def test_every_spelling_is_one_attention(spelling):
+    match = check("attention", spelling, QKV)
+    assert match.facts.constants["scale"] == pytest.approx(0.5)
+    assert match.facts.options["mask"] == "none"
+    assert match.facts.extents == {"b": 6, "i": 4, "j": 4, "d": 4, "e": 4}
+
+
+def test_heads_may_come_after_positions():
+    def norm(q, k, v):
+        return np.einsum("bhqk,bkhd->bqhd", sm(np.einsum("bqhd,bkhd->bhqk", q, k) / 2), v)
+
+    check("attention", norm, dict.fromkeys("qkv", "f64[2,4,3,4]"))
+
+
+def added(q, k, v, m):
+    return sm(m + q @ t(k) * 0.5) @ v
+
+
+def added_inside_einsum(q, k, v, m):
+    return np.einsum("bhqk,bhkd->bhqd", sm(np.einsum("bhqd,bhkd->bhqk", q * 0.5, k) + m), v)
+
+
+@pytest.mark.parametrize("spelling", [added, added_inside_einsum])
+@pytest.mark.parametrize("mask", ["f64[2,1,4,4]", "f64[4,4]", "f64[2,3,4,4]", "f64[2,1,1,4]"])
+def test_a_mask_may_be_added_and_broadcast(spelling, mask):
+    match = check("attention", spelling, {**QKV, "m": mask})
+    assert match.facts.options["mask"] == "added"
+
+
+def kept(q, k, v):
+    return sm(np.where(TRIANGLE, (q @ t(k)) / 2, -1e9)) @ v
+
+
+def kept_by_infinity(q, k, v):
+    return sm(np.where(TRIANGLE[None, None], q @ t(k) * 0.5, -np.inf)) @ v
+
+
+def hidden(q, k, v):
+    return sm(np.where(~TRIANGLE, -1e9, (q * 0.5) @ t(k))) @ v
+
+
+def kept_before_scale(q, k, v):
+    return sm(np.where(TRIANGLE, q @ t(k), -1e9) / 2) @ v
+
+
+def added_table(q, k, v):
+    return sm(q @ t(k) * 0.5 + np.where(TRIANGLE, 0.0, -1e9)) @ v
+
+
+@pytest.mark.parametrize(
+    ("spelling", "mask", "scaled"),
+    [
+        (kept, "keeps", "no"), (kept_by_infinity, "keeps", "no"), (hidden, "hides", "no"),
+        (kept_before_scale, "keeps", "yes"), (added_table, "added", "no"),
+    ],
+)  # fmt: skip
+def test_a_constant_triangle_is_causal(spelling, mask, scaled):
+    match = check("attention", spelling, QKV)
+    assert dict(match.facts.options) == {"mask": mask, "fill_scaled": scaled, "causal": "yes"}
+
+
+def test_a_boolean_mask_may_be_given():
+    def padding(q, k, v, keep):
+        return sm(np.where(keep[:, None, None, :], np.einsum("bhqd,bhkd->bhqk", q, k) * 0.5, -1e4)) @ v
+
+    match = check("attention", padding, {**QKV, "keep": "bool[2,4]"})
+    assert match.facts.options["mask"] == "keeps"
+    assert match.facts.options["causal"] == "no"
+
+
+def test_a_second_boolean_mask_may_stand_on_top():
+    def both(q, k, v, m):
+        return sm(np.where(TRIANGLE, q @ t(k) * 0.5 + m, -np.inf)) @ v
+
+    def twice(q, k, v, keep):
+        return sm(np.where(TRIANGLE, np.where(keep, q @ t(k) * 0.5, -np.inf), -np.inf)) @ v
+
+    assert check("attention", both, {**QKV, "m": "f64[2,1,4,4]"}).facts.options["causal"] == "yes"
+    assert check("attention", twice, {**QKV, "keep": "bool[2,1,4,4]"}).facts.options["causal"] == "yes"
+
+
+def repeated(q, k, v):
+    k, v = (np.repeat(x, 2, 1) for x in (k, v))
+    return sm(q @ t(k) * 0.5) @ v
+
+
+def broadcast(q, k, v):
+    k, v = (np.broadcast_to(x[:, :, None], (2, 3, 2, 4, 4)).reshape(2, 6, 4, 4) for x in (k, v))
+    return sm(q @ t(k) * 0.5) @ v
+
+
+def grouped_einsum(q, k, v):
+    q = q.reshape(2, 3, 2, 4, 4)
+    a = sm(np.einsum("bkgqd,bktd->bkgqt", q, k) * 0.5)
+    return np.einsum("bkgqt,bktd->bkgqd", a, v).reshape(2, 6, 4, 4)
+
+
+@pytest.mark.parametrize("spelling", [repeated, broadcast, grouped_einsum])
+def test_groups_of_queries_may_share_keys(spelling):
+    match = check("attention", spelling, {"q": "f64[2,6,4,4]", "k": "f64[2,3,4,4]", "v": "f64[2,3,4,4]"})
+    assert match.facts.extents["b"] == 6
+    assert match.facts.extents["i"] == 8
+
+
+def test_all_queries_may_share_keys():
+    specs = {"q": "f64[2,6,4,4]", "k": "f64[2,1,4,4]", "v": "f64[2,1,4,4]"}
+    check("attention", textbook, specs)
+
+
+def test_one_query_one_head_and_one_value_for_all_are_attention_too():
+    check("attention", textbook, {"q": "f64[2,3,1,4]", "k": "f64[2,3,9,4]", "v": "f64[2,3,9,4]"})
+    check("attention", textbook, dict.fromkeys("qkv", "f64[1,1,5,4]"))
+    check("attention", textbook, dict.fromkeys("qkv", "f64[4,4]"))
+    check("attention", lambda x: sm(x @ x.T * 0.5) @ x, {"x": "f64[4,4]"})
+
+
+def test_one_product_may_hold_all_three():
+    def slices(x, w):
+        y = x @ w
+        q, k, v = (part.reshape(2, 4, 3, 4).transpose(0, 2, 1, 3) for part in np.split(y, 3, -1))
+        return sm(q @ t(k) * 0.5) @ v
+
+    def axis(x, w):
+        y = (x @ w).reshape(2, 4, 3, 3, 4).transpose(2, 0, 3, 1, 4)
+        return sm(y[0] @ t(y[1]) * 0.5) @ y[2]
+
+    for spelling in (slices, axis):
+        check("attention", spelling, {"x": "f64[2,4,12]", "w": "f64[12,36]"})
+
+
+def over_queries(q, k, v):
+    return sm(q @ t(k) * 0.5, 2) @ v
+
+
+def cast_weights(q, k, v):
+    return sm(q @ t(k) * 0.5).astype("f4").astype("f8") @ v
+
+
+def multiplied(q, k, v):
+    return sm(q @ t(k) * 0.5 * TRIANGLE.astype("f8")) @ v
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [(over_queries, "axis-mixed"), (cast_weights, "cast"), (multiplied, "mask-multiplied")],
+)
+def test_a_look_alike_is_refused_and_told_why(program, code):
+    check_not("attention", program, QKV, code)
+
+
+def test_transposed_axes_of_a_square_are_told_apart():
+    def wrong(q, k, v):
+        return sm(q @ k * 0.5) @ v  # d of q against positions of k
+
+    tape, pool = searched(wrong, QKV)
+    found = [m for m in pool.matches if m.pattern == "attention"]
+    assert len(found) == 1  # attention whose keys are the columns of k
+    assert found[0].facts.layouts["k"].roles == ("b", "d", "j")

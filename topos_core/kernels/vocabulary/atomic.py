@@ -1,0 +1,87 @@
+"""Words of kernels for memory that several threads share."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from topos_core.kernels.vocabulary.memory import INT64
+
+WORD = 8
+
+
+def _place(builder: Any, address: Any) -> Any:
+    return builder.inttoptr(address, INT64.as_pointer())
+
+
+def _observe(context: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load_atomic(_place(builder, arguments[0]), "acquire", WORD)
+
+    return types.int64(types.int64), generate
+
+
+def _publish(context: Any, address: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store_atomic(arguments[1], _place(builder, arguments[0]), "release", WORD)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+def _exchange(context: Any, address: Any, expected: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _place(builder, arguments[0])
+        pair = builder.cmpxchg(place, arguments[1], arguments[2], "acq_rel", "acquire")
+        return builder.zext(builder.extract_value(pair, 1), INT64)
+
+    return types.int64(types.int64, types.int64, types.int64), generate
+
+
+def _count(context: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.atomic_rmw("add", _place(builder, arguments[0]), ir.Constant(INT64, 1), "acq_rel")
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+def _declared(builder: Any, name: str, result: Any, arguments: Any = ()) -> Any:
+    function = builder.module.globals.get(name)
+    return function or ir.Function(builder.module, ir.FunctionType(result, list(arguments)), name)
+
+
+def _relax(context: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if "x86" in builder.module.triple or "i686" in builder.module.triple:
+            builder.call(_declared(builder, "llvm.x86.sse2.pause", ir.VoidType()), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+def _give_way(context: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if sys.platform != "win32":
+            builder.call(_declared(builder, "sched_yield", ir.IntType(32)), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+observe = intrinsic(_observe)
+"""`observe(address)` loads a word; what its writer wrote before is visible."""
+publish = intrinsic(_publish)
+"""`publish(address, value)` stores a word after everything written before."""
+exchange = intrinsic(_exchange)
+"""`exchange(address, expected, value)` stores where the word is `expected`; gives 1 where it did."""
+count = intrinsic(_count)
+"""`count(address)` adds one."""
+relax = intrinsic(_relax)
+"""`relax()` tells the processor that this is a waiting loop."""
+give_way = intrinsic(_give_way)
+"""`give_way()` lets another thread run."""

@@ -1,0 +1,230 @@
+"""Scaled dot-product attention.
+
+Recognises
+    `softmax(q @ k.T * scale + mask) @ v` in any layout and with any batch axes: the scale before or after the product, on
+    q, on k or on both; a mask that is added, or a boolean one that says what to keep or what to hide, before or after the
+    scale, and one more boolean mask on top; softmax with or without the shift, and normalised after the second product;
+    everything transposed; keys and values shared by groups of query heads; one query; a constant mask that is the lower
+    triangle (`causal`).
+
+Why it pays
+    One kernel holds a block of scores in cache; the recorded ops write and read all scores about six times.
+
+Declines when
+    Nothing beside the common rules.
+
+Not recognised
+    A dropout mask on the weights, a cap on the scores by tanh, scores that several masks are added to one by one, a mask
+    that is multiplied (it is told).
+
+Source
+    Vaswani et al., Attention Is All You Need (arXiv 1706.03762).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from topos_core.cost.work import Work
+from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.binding import Found
+from topos_core.matching.facts import CoreFacts
+from topos_core.matching.match import Match
+from topos_core.matching.pattern import Example, Pattern
+from topos_core.matching.summary import core_facts, evaluated
+from topos_core.matching.template import Form, Lookalike, Term, anchor
+from topos_core.tape.tape import Tape
+
+
+def added(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float) -> Any:
+    """`softmax(q: [b, i, d] @ k: [b, j, d] * scale + mask: [b, i, j]) @ v: [b, j, e]`."""
+    return _weights(_scores(q, k, mask, scale)) @ v
+
+
+def unshifted(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float) -> Any:
+    """Without the shift by the maximum."""
+    powers = np.exp(_scores(q, k, mask, scale))
+    return anchor(powers / powers.sum(-1, keepdims=True)) @ v
+
+
+def normalised_late(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float) -> Any:
+    """Divided by the sum after the second product."""
+    scores = _scores(q, k, mask, scale)
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return (powers @ v) / anchor(powers.sum(-1, keepdims=True))
+
+
+def keeps(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float, fill: float) -> Any:
+    """The mask says which scores stay."""
+    return _weights(np.where(mask, _scores(q, k, None, scale), fill)) @ v
+
+
+def hides(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float, fill: float) -> Any:
+    """The mask says which scores go."""
+    return _weights(np.where(mask, fill, _scores(q, k, None, scale))) @ v
+
+
+def keeps_before_scale(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float, fill: float) -> Any:
+    """The mask says which scores stay, and the fill is scaled too."""
+    return _weights(np.where(mask, q @ k.swapaxes(1, 2), fill) * scale) @ v
+
+
+def added_and_kept(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float, fill: float) -> Any:
+    """A mask is added, and another one says which scores stay."""
+    return _weights(np.where(keep, _scores(q, k, mask, scale), fill)) @ v
+
+
+def kept_twice(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float, fill: float) -> Any:
+    """Two masks say which scores stay."""
+    return _weights(np.where(keep, np.where(mask, _scores(q, k, None, scale), fill), fill)) @ v
+
+
+def mask_multiplied(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float) -> Any:
+    """A mask that is multiplied turns a score into 0, which is no -inf."""
+    return _weights(q @ k.swapaxes(1, 2) * scale * mask) @ v
+
+
+def facts(found: Found) -> CoreFacts | None:
+    """Gives the facts of a match.
+
+    `mask` is none, added, keeps or hides; `fill_scaled` and `causal` are yes or no: `causal` says of a constant mask that
+    position i sees keys 0 to i.
+    """
+    form = found.template.form
+    bound = set(found.template.holes)
+    mask = "none" if "mask" not in bound else _MASKS.get(form, "added")
+    scaled = "yes" if form is keeps_before_scale else "no"
+    decides = "keep" if "keep" in bound else "mask"
+    kind = "keeps" if decides == "keep" else mask
+    causal = "yes" if decides in bound and _is_triangle(found, decides, kind) else "no"
+    return core_facts(found, mask=mask, fill_scaled=scaled, causal=causal)
+
+
+def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Computes the match's own formula."""
+    mask, keep = facts.options["mask"], "keep" in facts.layouts
+    if mask == "added" and keep:
+        form: Any = added_and_kept
+    elif keep:
+        form = kept_twice
+    elif mask == "keeps":
+        form = keeps_before_scale if facts.options["fill_scaled"] == "yes" else keeps
+    else:
+        form = hides if mask == "hides" else added
+    return evaluated(TERM, facts, arrays, "b i e", form)
+
+
+def work(tape: Tape, match: Match) -> Work:
+    """Two products, and a scale, a maximum, a difference, a sum and a product per score, with one exp."""
+    e = match.facts.extents
+    scores = e["b"] * e["i"] * e["j"]
+    read = sum(tape.type_of(value).bytes for value in match.bindings.values())
+    flops = 2 * scores * (e["d"] + e["e"]) + (5 + ("mask" in match.bindings)) * scores
+    return Work(flops, scores, read, tape.type_of(match.root).bytes)
+
+
+def _scores(q: Any, k: Any, mask: Any, scale: float) -> Any:
+    scores = q @ k.swapaxes(1, 2) * scale
+    return scores if mask is None else scores + mask
+
+
+def _weights(scores: Any) -> Any:
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return anchor(powers / powers.sum(-1, keepdims=True))
+
+
+def _is_triangle(found: Found, hole: str, kind: str) -> bool:
+    op = found.keys.tape.ops[found.bindings[hole]]
+    table = op.attributes["value"] if op.name == "constant" else None
+    if not isinstance(table, np.ndarray) or table.ndim < 2 or table.size != table.shape[-1] * table.shape[-2]:
+        return False
+    flat = table.reshape(table.shape[-2:])
+    seen = flat if kind == "keeps" else ~flat if kind == "hides" else flat == 0
+    return seen.dtype == bool and bool((seen == np.tri(*flat.shape, dtype=bool)).all())
+
+
+_MASKS = {keeps: "keeps", hides: "hides", keeps_before_scale: "keeps", kept_twice: "keeps"}
+
+_ONE = frozenset(("mask",))
+_KEEP = frozenset(("keep",))
+_BOOLEAN = {"mask": "bool", "keep": "bool"}
+
+TERM = Term(
+    formula=Form(added, excluded=_KEEP),
+    facts=facts,
+    holes={"q": "b i d", "k": "b j d", "v": "b j e", "mask": "b i j", "keep": "b i j"},
+    optional=("mask", "keep"),
+    constants=("scale",),
+    forms=(
+        Form(unshifted, excluded=_KEEP),
+        Form(normalised_late, excluded=_KEEP),
+        Form(keeps, required=_ONE, excluded=_KEEP, constants=("fill",), dtypes=_BOOLEAN),
+        Form(hides, required=_ONE, excluded=_KEEP, constants=("fill",), dtypes=_BOOLEAN),
+        Form(keeps_before_scale, required=_ONE, excluded=_KEEP, constants=("fill",), dtypes=_BOOLEAN),
+        Form(added_and_kept, required=_ONE | _KEEP, constants=("fill",), dtypes={"keep": "bool"}),
+        Form(kept_twice, required=_ONE | _KEEP, constants=("fill",), dtypes=_BOOLEAN),
+    ),
+    lookalikes=(
+        Lookalike(
+            mask_multiplied,
+            "mask-multiplied",
+            "a mask that is added to the scores or selects them",
+            "scores multiplied by a mask: a masked score becomes 0, not -inf",
+            frozenset(("mask",)),
+            frozenset(("keep",)),
+        ),
+    ),
+    free=frozenset(("mask", "keep")),
+    raw=frozenset(("q", "k", "v")),
+)
+
+
+def _softmax(scores: Any) -> Any:
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def _textbook(q: Any, k: Any, v: Any) -> Any:
+    return _softmax(q @ k.swapaxes(-1, -2) / 2.0) @ v
+
+
+def _causal(q: Any, k: Any, v: Any) -> Any:
+    return _softmax(np.where(np.tri(5, dtype=bool), q @ k.swapaxes(-1, -2) * 0.5, -np.inf)) @ v
+
+
+def _einsum(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    scores = np.einsum("bqhd,bkhd->bhqk", q, k) * 0.5 + mask
+    return np.einsum("bhqk,bkhd->bqhd", _softmax(scores), v)
+
+
+def _another_axis(q: Any, k: Any, v: Any) -> Any:
+    scores = q @ k.swapaxes(-1, -2) * 0.5
+    powers = np.exp(scores - scores.max(-2, keepdims=True))
+    return powers / powers.sum(-2, keepdims=True) @ v
+
+
+def _multiplied(q: Any, k: Any, v: Any) -> Any:
+    return _softmax(q @ k.swapaxes(-1, -2) * 0.5 * np.tri(5, dtype=np.float32)) @ v
+
+
+_HEADS = {"q": "f32[2,3,5,4]", "k": "f32[2,3,5,4]", "v": "f32[2,3,5,4]"}
+_LAST = {"q": "f32[2,5,3,4]", "k": "f32[2,5,3,4]", "v": "f32[2,5,3,4]", "mask": "f32[2,1,5,5]"}
+
+PATTERN = Pattern(
+    identifier="attention",
+    documentation=__doc__ or "",
+    roots=ROOTS,
+    find=finder("attention"),
+    work=work,
+    examples=(
+        Example("textbook", _textbook, _HEADS), Example("causal", _causal, _HEADS), Example("einsum", _einsum, _LAST),
+    ),
+    counterexamples=(
+        Example("softmax over the queries", _another_axis, _HEADS, "axis-mixed"),
+        Example("a mask that is multiplied", _multiplied, _HEADS, "mask-multiplied"),
+    ),
+    term=TERM,
+)  # fmt: skip

@@ -1,0 +1,106 @@
+"""Instance normalisation: mean and variance of each channel of each example, over its positions.
+
+Recognises
+    `(x - mean) / sqrt(variance + epsilon) * scale + shift` where the statistics run over positions alone and scale or shift
+    run along channels; any rank, layout and spelling, as `layer_norm` has them.
+
+Why it pays
+    One kernel reads x twice and writes once; the recorded ops read and write it about eight times.
+
+Declines when
+    Neither scale nor shift is given (that is a `layer_norm` over the positions), or the statistics run over axis 0 (a batch
+    norm).
+
+Not recognised
+    A one-pass variance `mean(x^2) - mean^2`.
+
+Source
+    Ulyanov, Vedaldi, Lempitsky, Instance Normalization (arXiv 1607.08022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from topos_core.cost.work import Work
+from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.binding import Found
+from topos_core.matching.facts import CoreFacts
+from topos_core.matching.match import Match
+from topos_core.matching.norm import reduces_first_axis
+from topos_core.matching.pattern import Example, Pattern
+from topos_core.matching.summary import core_facts, evaluated
+from topos_core.matching.template import Form, Term, anchor
+from topos_core.tape.tape import Tape
+
+
+def formula(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """Normalises `x: [n, c, s]` over s; scale and shift are [c]."""
+    centred = x - x.mean(2, keepdims=True)
+    y = centred / np.sqrt(anchor((centred * centred).mean(2, keepdims=True)) + epsilon)
+    y = y if scale is None else y * scale[:, None]
+    return y if shift is None else y + shift[:, None]
+
+
+def facts(found: Found) -> CoreFacts | None:
+    """Gives the facts of a match with vectors along its channels that is no batch norm."""
+    vectors = {"scale", "shift"} & set(found.template.holes)
+    if not vectors or not found.attempt.labels["c"] or reduces_first_axis(found, "s"):
+        return None
+    return core_facts(found)
+
+
+def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Computes the match's own formula."""
+    return evaluated(TERM, facts, arrays, "n c s", formula)
+
+
+def work(tape: Tape, match: Match) -> Work:
+    """Mean, centre, square and sum, scale: five operations per element, one more for each vector."""
+    x, root = tape.type_of(match.bindings["x"]), tape.type_of(match.root)
+    vectors = [tape.type_of(match.bindings[name]).bytes for name in ("scale", "shift") if name in match.bindings]
+    planes = match.facts.extents["n"] * match.facts.extents["c"]
+    return Work((5 + len(vectors)) * root.size + 3 * planes, planes, x.bytes + sum(vectors), root.bytes)
+
+
+TERM = Term(
+    formula=Form(formula, silent=True),
+    facts=facts,
+    holes={"x": "n c s", "scale": "c", "shift": "c"},
+    optional=("scale", "shift"),
+    constants=("epsilon",),
+)
+
+
+def _by_hand(x: Any, scale: Any, shift: Any) -> Any:
+    centred = x - x.mean((2, 3), keepdims=True)
+    normal = centred / np.sqrt((centred * centred).mean((2, 3), keepdims=True) + 1e-5)
+    return normal * scale[:, None, None] + shift[:, None, None]
+
+
+def _flattened(x: Any, scale: Any, shift: Any) -> Any:
+    rows = x.reshape(2, 6, 20)
+    normal = (rows - rows.mean(2, keepdims=True)) * (rows.var(2, keepdims=True) + 1e-5) ** -0.5
+    return (normal * scale[:, None] + shift[:, None]).reshape(2, 6, 4, 5)
+
+
+def _outside(x: Any, scale: Any, shift: Any) -> Any:
+    normal = (x - x.mean((2, 3), keepdims=True)) / (x.std((2, 3), keepdims=True) + 1e-5)
+    return normal * scale[:, None, None] + shift[:, None, None]
+
+
+_IMAGE = {"x": "f32[2,6,4,5]", "scale": "f32[6]", "shift": "f32[6]"}
+
+PATTERN = Pattern(
+    identifier="instance_norm",
+    documentation=__doc__ or "",
+    roots=ROOTS,
+    find=finder("instance_norm"),
+    work=work,
+    examples=(Example("by hand", _by_hand, _IMAGE), Example("positions flattened", _flattened, _IMAGE)),
+    counterexamples=(Example("epsilon outside the root", _outside, _IMAGE),),
+    term=TERM,
+)

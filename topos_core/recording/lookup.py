@@ -1,0 +1,100 @@
+"""Lookups: index arrays and recorded indices as gathers; indices below 0 count from the end, as in NumPy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from topos_core.recording import constant, elementwise, movement
+from topos_core.recording.axes import one_axis
+from topos_core.recording.bounds import is_never_negative
+from topos_core.recording.recorder import recorder_of
+from topos_core.recording.value import Value
+from topos_core.tape.type import INTEGERS
+
+
+def take(x: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Value:
+    """Records np.take: a gather, or a slice for one static index."""
+    recorder = recorder_of(x, indices)
+    if out is not None:
+        raise recorder.error("np.take(out=...) writes into an array; use the returned value")
+    x = constant.lift(recorder, x)
+    if axis is None:
+        x, axis = movement.reshape(x, (-1,)), 0
+    at = one_axis(x, axis)
+    extent = x.type.shape[at]
+    if not isinstance(indices, Value):
+        static = np.asarray(indices)
+        if mode == "clip":
+            static = np.clip(static, 0, extent - 1)
+        elif mode == "wrap":
+            static = static % extent
+        indices = static
+    elif mode == "clip":
+        indices = elementwise.clip(indices, 0, extent - 1)
+    elif mode == "wrap":
+        indices = indices % extent
+    return gather(x, indices, at)
+
+
+def gather(x: Value, indices: Any, axis: int) -> Value:
+    """Replaces an axis by the axes of an integer index; indices below 0 count from the end."""
+    extent = x.type.shape[axis]
+    if not isinstance(indices, Value):
+        static = static_indices(x, indices, extent, axis)
+        if static.ndim == 0:
+            at = int(static)
+            lead = x.type.shape[:axis]
+            return movement.reshape(movement.cut_axis(x, axis, at, at + 1), (*lead, *x.type.shape[axis + 1 :]))
+        return x.recorder.record("gather", (x, constant.table(x.recorder, static, "i64")), {"axis": axis})
+    return x.recorder.record("gather", (x, counted(indices, extent)), {"axis": axis})
+
+
+def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Value:
+    """Records np.take_along_axis: a gather over the elements, counted row by row."""
+    recorder = recorder_of(x, indices)
+    x, indices = (constant.lift(recorder, each) for each in (x, indices))
+    if axis is None:
+        x, axis = movement.reshape(x, (-1,)), 0
+    at = one_axis(x, axis)
+    if indices.ndim != x.ndim:
+        raise recorder.error(
+            f"take_along_axis: {x.type} and indices {indices.type} differ in rank; reshape the indices"
+        )
+    shapes = [tuple(1 if k == at else extent for k, extent in enumerate(each.type.shape)) for each in (x, indices)]
+    try:
+        rows = np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise recorder.error(
+            f"take_along_axis: {x.type} and indices {indices.type} do not broadcast outside axis {at}"
+        ) from None
+    wide = [
+        movement.moveaxis(movement.spread(each, (*rows[:at], each.type.shape[at], *rows[at + 1 :])), at, -1)
+        for each in (x, indices)
+    ]
+    extent = x.type.shape[at]
+    outer = wide[0].type.shape[:-1]
+    first = (np.arange(math.prod(outer)) * extent).reshape(*outer, 1)
+    places = elementwise.apply(np.add, (counted(wide[1], extent), first))
+    found = x.recorder.record("gather", (movement.reshape(wide[0], (-1,)), places), {"axis": 0})
+    return movement.moveaxis(found, -1, at)
+
+
+def static_indices(x: Value, indices: Any, extent: int, axis: int) -> np.ndarray:
+    """Checks an index array and counts what is below 0 from the end; i64."""
+    table = np.asarray(indices).astype(np.int64)
+    if table.size and (table.min() < -extent or table.max() >= extent):
+        worst = int(table.min()) if table.min() < -extent else int(table.max())
+        raise x.recorder.error(f"index {worst} is out of range for axis {axis} of {x.type}; it has {extent} elements")
+    return np.where(table < 0, table + extent, table)
+
+
+def counted(indices: Value, extent: int) -> Value:
+    """Casts indices to i32 or i64 and counts those below 0 from the end, unless none can be."""
+    if indices.type.dtype not in INTEGERS:
+        raise indices.recorder.error(f"indices are {indices.type}; cast them to an integer dtype")
+    never = is_never_negative(indices)
+    wide = indices if indices.type.dtype == "i32" and extent < 2**31 else elementwise.cast(indices, "i64")
+    return wide if never else elementwise.select(wide < 0, wide + extent, wide)

@@ -1,0 +1,56 @@
+"""How many threads NumPy's BLAS uses while tapes run; the setting belongs to the whole process, so runs share it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+
+class _Setting:
+    """The process' BLAS and who wants how many threads of it; the least wins, since bits depend on the number."""
+
+    def __init__(self) -> None:
+        from threadpoolctl import ThreadpoolController
+
+        self.lock = threading.Lock()
+        self.libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+        self.own: list[int] = []
+        self.wanted: list[int] = []
+
+    def enter(self, count: int) -> None:
+        with self.lock:
+            if not self.wanted:
+                self.own = [library.get_num_threads() for library in self.libraries]
+            self.wanted.append(count)
+            self.apply()
+
+    def leave(self, count: int) -> None:
+        with self.lock:
+            self.wanted.remove(count)
+            self.apply()
+
+    def apply(self) -> None:
+        for library, own in zip(self.libraries, self.own, strict=True):
+            target = min(self.wanted, default=own)
+            if library.get_num_threads() != target:
+                library.set_num_threads(target)
+
+
+@contextmanager
+def blas_threads(count: int) -> Iterator[None]:
+    """Runs a block with at most so many BLAS threads; the caller's own setting comes back when the last run ends."""
+    setting = _setting()
+    setting.enter(count)
+    try:
+        yield
+    finally:
+        setting.leave(count)
+
+
+@cache
+def _setting() -> _Setting:
+    """Finds the loaded BLAS once: the scan of loaded libraries takes milliseconds. NumPy's is loaded by now."""
+    return _Setting()

@@ -1,0 +1,117 @@
+"""Runs plans: taken matches by home's kernels, every other op as recorded.
+
+With fidelity `exact` the result has the interpreter's bits for any number of threads. Inputs are never written to, and
+results are arrays of the caller's own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import namedtuple
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from topos_core.plan.plan import PlanData
+from topos_core.run.interpreter import Parameters, bind_inputs
+from topos_core.run.program import Program, make_program
+from topos_core.tape.tape import Structure, Tape
+
+
+def run(
+    plan: PlanData,
+    inputs: Sequence[np.ndarray],
+    parameters: Parameters | None = None,
+    *,
+    observed: bool = False,
+    threads: int | None = None,
+    program: Program | None = None,
+) -> Any:
+    """Runs a plan for `home`.
+
+    Args:
+        plan: Decisions and schedule.
+        inputs: One array per input, in the tape's order.
+        parameters: Arrays that replace the tape's own snapshots.
+        observed: Gives `(results, {name: array})` with every observed value that is no result.
+        threads: How many threads may be used; by default as many as the process may run on.
+        program: What `make_program` made of the plan and the parameters; by default it is made anew.
+
+    Returns:
+        The function's own structure of arrays.
+
+    Raises:
+        ConfigurationError: Inputs or parameters do not fit (TP502), or a foreign op is needed (TP507).
+    """
+    program = program if program is not None else make_program(plan, parameters)
+    values = execute(program, plan, inputs, threads)
+    tape = plan.tape
+    wanted = [*tape.results, *(plan.observed if observed else ())]
+    arrays = owned([values[value] for value in wanted], inputs, program)
+    results = rebuild(tape.structure, arrays[: len(tape.results)])
+    if not observed:
+        return results
+    return results, dict(zip(observed_names(plan), arrays[len(tape.results) :], strict=True))
+
+
+def execute(
+    program: Program, plan: PlanData, inputs: Sequence[np.ndarray], threads: int | None = None
+) -> dict[int, np.ndarray]:
+    """Gives the kept values by number; they may share memory with each other, with inputs and with parameters."""
+    count = threads if threads is not None else default_threads()
+    exact = plan.request.fidelity == "exact"
+    return program.run(bind_inputs(plan.tape, inputs), max(1, count), 1 if exact else max(1, count))
+
+
+def default_threads() -> int:
+    """Counts the processors that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def owned(arrays: Sequence[np.ndarray], inputs: Sequence[np.ndarray], program: Program) -> list[np.ndarray]:
+    """Copies every array that somebody else holds too: views, inputs, parameters, and what is given twice."""
+    given = [*inputs, *program.known.values()]
+    result: list[np.ndarray] = []
+    for array in arrays:
+        shared = (
+            not array.flags.writeable or not array.flags.c_contiguous or not (array.flags.owndata or _leased(array))
+        )
+        shared = shared or any(array is other for other in (*given, *result))
+        result.append(np.array(array, order="C") if shared else array)
+    return result
+
+
+def _leased(array: np.ndarray) -> bool:
+    """Tells a whole pooled array from a view of a part of one; its elements fill the lease."""
+    base = array.base
+    return isinstance(base, np.ndarray) and base.dtype == np.uint8 and base.nbytes == array.nbytes
+
+
+def rebuild(structure: Structure, leaves: Sequence[np.ndarray]) -> Any:
+    """Nests arrays as the function's result was nested; a record becomes a named tuple."""
+    children = [rebuild(child, leaves) for child in structure.children]
+    match structure.kind:
+        case "leaf":
+            return leaves[structure.index]
+        case "none":
+            return None
+        case "tuple":
+            return tuple(children)
+        case "list":
+            return children
+        case "dict":
+            return dict(zip(structure.keys, children, strict=True))
+        case "record":
+            return namedtuple("Record", structure.keys, rename=True)(*children)
+
+
+def observed_names(plan: PlanData) -> list[str]:
+    """Names the observed values that are no results: their own name, else `%value`, each once."""
+    tape: Tape = plan.tape
+    names = {o.value: o.name for o in reversed(plan.observations) if o.name is not None}
+    result: list[str] = []
+    for value in plan.observed:
+        name = names.get(value) or tape.names.get(value) or f"%{value}"
+        result.append(name if name not in result else f"{name}%{value}")
+    return result
