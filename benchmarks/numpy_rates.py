@@ -81,7 +81,29 @@ def products(rng: np.random.Generator) -> None:
         row(f"matmul {np.dtype(dtype).name} 256^3", 2 * 256**3 / seconds(lambda a=a: a @ a) * 1e-9, "Gflop/s")  # type: ignore[misc]
 
 
+def calls() -> None:
+    """Prints what the calls of a small example's ops take, through the interpreter's own evaluation."""
+    import topos_core as tp
+    from topos_core import nn
+    from topos_core.ops.catalog import definitions
+
+    tape = tp.trace(
+        lambda x, w, b: nn.max_pool(nn.relu(nn.conv2d(x, w, b, padding=1)), 2).sum(),
+        tp.f32[1, 1, 6, 6], tp.f32[2, 1, 3, 3], tp.f32[2],
+    )  # fmt: skip
+    values: list[np.ndarray] = []
+    for op in tape.ops:
+        if op.name == "input":
+            values.append(np.ones(op.type.shape, np.float32))
+            continue
+        evaluate, operands = definitions()[op.name].evaluate, [values[o] for o in op.operands]
+        took = seconds(lambda f=evaluate, a=operands, op=op: f(a, op.attributes, op.type))  # type: ignore[misc]
+        row(f"call of {op.name} {op.type}", took * 1e6, "us")
+        values.append(evaluate(operands, op.attributes, op.type))
+
+
 if __name__ == "__main__":
+    calls()
     generator = np.random.default_rng(0)
     elementwise(generator)
     movement(generator)

@@ -35,14 +35,15 @@ def recorded_op(
     itemsize = numpy_dtype(op.type.dtype).itemsize
     copied_bytes = placement.copied * itemsize
     if kind == "movement" and not placement.allocated_bytes:
-        return Estimate(Work(), 0, rates.view_seconds)
+        return Estimate(Work(), 0, rates.view_seconds + rates.extra_seconds.get(op.name, 0.0))
     work = work + Work(bytes_read=copied_bytes, bytes_written=copied_bytes)
     # Measured 2.1, 1.3 and 0.1 ns an element at runs of 1, 3 and 56 (`benchmarks/numpy_rates.py`).
     copy_seconds = placement.copied * rates.strided_element_seconds * min(1.0, 1.8 / placement.run)
     compute = _compute_seconds(op, operands, kind, work, machine)
     cached = work.bytes_moved <= machine.cache_bytes
     traffic = work.bytes_moved / (machine.cache_bytes_per_second if cached else rates.memory_bytes_per_second)
-    return Estimate(work, 1, max(compute, traffic) + copy_seconds + rates.call_seconds)
+    call = rates.call_seconds + rates.extra_seconds.get(op.name, 0.0)
+    return Estimate(work, 1, max(compute, traffic) + copy_seconds + call)
 
 
 def _compute_seconds(op: Op, operands: Sequence[TensorType], kind: str, work: Work, machine: Machine) -> float:

@@ -18,6 +18,7 @@ class RecordedRates:
     Args:
         call_seconds: Overhead of one op, Python included.
         view_seconds: Overhead of one op that answers with a view.
+        extra_seconds: What some ops' calls take beside that, by op name.
         contraction_efficiency: Fraction of the peak that a large matmul reaches.
         contraction_half_extent: The smallest of m, n, k at which a matmul reaches half of that.
         plain_flops_per_second: Matmul rate of dtypes that BLAS does not have.
@@ -31,6 +32,7 @@ class RecordedRates:
 
     call_seconds: float
     view_seconds: float
+    extra_seconds: Mapping[str, float]
     contraction_efficiency: float
     contraction_half_extent: int
     plain_flops_per_second: float

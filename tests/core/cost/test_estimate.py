@@ -92,4 +92,4 @@ def test_transcendentals_cost_more_than_traffic(name: str) -> None:
 def test_zero_sizes_cost_a_call() -> None:
     assert last("add", "f32[0,4]", "f32[0,4]").seconds == NUMPY.call_seconds
     assert last("matmul", "f32[4,0]", "f32[0,4]", accumulate="f32").seconds < 2 * NUMPY.call_seconds
-    assert last("sum", "f32[0,4]", axes=(1,), accumulate="f32").seconds == NUMPY.call_seconds
+    assert last("exp", "f32[0,4]").seconds == NUMPY.call_seconds

@@ -228,7 +228,7 @@ def test_a_match_that_leads_nowhere_is_not_decided() -> None:
 
 def test_equal_matches_at_one_value_read_twice_count_every_link() -> None:
     b = TapeBuilder()
-    x = b.input("x", "f32[8]")
+    x = b.input("x", "f32[65536]")
     inner = b.op("exp", x)
     out = b.op("mul", inner, inner)
     tape = b.tape(out)
@@ -429,7 +429,7 @@ def test_a_second_request_elects_only_what_it_touches() -> None:
     matches = []
     roots = []
     for _ in range(30):
-        x = b.input("x", "f32[64,64]")
+        x = b.input("x", "f32[256,256]")
         inner = b.op("exp", x)
         root = b.op("neg", inner)
         roots.append((x, inner, root))
