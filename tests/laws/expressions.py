@@ -63,7 +63,9 @@ EXACT = {
         np.trace(t, 1, 2, 3); np.prod(x, axis=1); np.prod(n); np.prod(h, axis=0); np.prod(u); np.prod(m, axis=0); np.prod(x, where=m)
         np.multiply.reduce(x); x.prod(0, keepdims=True); np.cumsum(x); np.cumsum(n, 1); np.cumsum(h, 0); x.cumsum(1); np.add.accumulate(x)
         np.cumsum(u); np.cumsum(m, axis=1); np.cumsum(x, dtype="f8"); np.cumulative_sum(v); np.cumulative_sum(x, axis=1, include_initial=True)
-        np.count_nonzero(x > 0); np.count_nonzero(n, axis=1); np.sum(x[:0], axis=0); np.sum(np.add(x, y), axis=-2)""",
+        np.count_nonzero(x > 0); np.count_nonzero(n, axis=1); np.sum(x[:0], axis=0); np.sum(np.add(x, y), axis=-2)
+        np.sum(x[0, 0], axis=0); np.max(x[0, 0], axis=-1); np.any(x[0, 0], axis=0); np.cumsum(x[0, 0], axis=0); np.argmax(x[0, 0], axis=0)
+        np.repeat(x[0, 0], 2, axis=0); np.take(x[0, 0], [0, 0], axis=0)""",
     "extremes": """
         np.max(x); x.max(1); np.amax(x, 0); np.min(x, axis=0); np.max(n); np.max(x, where=m, initial=-9); np.maximum.reduce(x, axis=-1)
         np.max(x, axis=(0, 1), keepdims=True); np.max(x, initial=0); np.min(x, axis=1, initial=0.25); np.max(m, axis=0); np.min(m)

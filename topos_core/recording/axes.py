@@ -41,5 +41,17 @@ def some_axes(x: Value, axis: Any, rank: int | None = None, *, repeated: bool = 
     return axes
 
 
+def reduced_axes(x: Value, axis: Any) -> tuple[int, ...]:
+    """Gives the axes of a reduction, ascending; NumPy lets a scalar be reduced along axis 0 or -1."""
+    if not x.type.shape and axis in (0, -1) and not isinstance(axis, (tuple, list)):
+        return ()
+    return tuple(sorted(some_axes(x, axis)))
+
+
+def flattens(x: Value, axis: Any) -> bool:
+    """Tells whether all elements are meant: without an axis, and for axis 0 or -1 of a scalar, which NumPy allows."""
+    return axis is None or (not x.type.shape and axis in (0, -1))
+
+
 def _has(rank: int) -> str:
     return "is a scalar" if rank == 0 else f"has axes 0 to {rank - 1}, or -1 to -{rank}"

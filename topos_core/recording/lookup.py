@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.recording import constant, elementwise, movement
-from topos_core.recording.axes import one_axis
+from topos_core.recording.axes import flattens, one_axis
 from topos_core.recording.bounds import is_never_negative
 from topos_core.recording.recorder import recorder_of
 from topos_core.recording.value import Value
@@ -21,7 +21,7 @@ def take(x: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if out is not None:
         raise recorder.error("np.take(out=...) writes into an array; use the returned value")
     x = constant.lift(recorder, x)
-    if axis is None:
+    if flattens(x, axis):
         x, axis = movement.reshape(x, (-1,)), 0
     at = one_axis(x, axis)
     extent = x.type.shape[at]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.recording import constant, elementwise, formulas, movement
-from topos_core.recording.axes import one_axis, some_axes
+from topos_core.recording.axes import flattens, one_axis, reduced_axes
 from topos_core.recording.recorder import recorder_of
 from topos_core.recording.value import Value
 from topos_core.tape.type import FLOATS, UNSIGNED
@@ -77,7 +77,7 @@ def count_nonzero(x: Any, axis: Any = None, *, keepdims: Any = False) -> Value:
 def argmax(x: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Value:
     """Records np.argmax."""
     value = checked("argmax", x, out, True)
-    flat = axis is None
+    flat = flattens(value, axis)
     at = 0 if flat else one_axis(value, axis)
     line = movement.reshape(value, (-1,)) if flat else value
     found = value.recorder.record("argmax", (line,), {"axis": at})
@@ -103,15 +103,16 @@ def cumsum(x: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Valu
     """Records np.cumsum."""
     value = checked("cumsum", x, out, True)
     value = elementwise.cast(value, _sum_dtype(value, dtype))
-    line = movement.reshape(value, (-1,)) if axis is None else value
-    at = 0 if axis is None else one_axis(value, axis)
+    flat = flattens(value, axis)
+    line = movement.reshape(value, (-1,)) if flat else value
+    at = 0 if flat else one_axis(value, axis)
     return value.recorder.record("cumsum", (line,), {"axis": at, "accumulate": _running(line)})
 
 
 def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
     """Records log(sum(exp(x))) as one op: the shifted form that neither overflows nor loses."""
     value = constant.lift(recorder_of(x), x)
-    axes = tuple(sorted(some_axes(value, axis)))
+    axes = reduced_axes(value, axis)
     return kept(value, value.recorder.record("logsumexp", (value,), {"axes": axes}), axes, keepdims)
 
 
@@ -151,7 +152,7 @@ def _accumulated(
     where: Any,
 ) -> Value:
     value = checked(name, x, out, where)
-    axes = tuple(sorted(some_axes(value, axis)))
+    axes = reduced_axes(value, axis)
     value = elementwise.cast(value, _sum_dtype(value, dtype))
     reduced = value if where is True else elementwise.cast(elementwise.select(where, value, neutral), value.type.dtype)
     if axes or reduced is value:
@@ -173,7 +174,7 @@ def _accumulated(
 
 def _extreme(name: str, ufunc: np.ufunc, x: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Value:
     value = checked(name, x, out, where)
-    axes = tuple(sorted(some_axes(value, axis)))
+    axes = reduced_axes(value, axis)
     given = initial is not ABSENT and initial is not None
     if where is not True and where is not ABSENT:
         if not given:
@@ -197,7 +198,7 @@ def _truth(name: str, hide: np.ufunc, hidden: bool, x: Any, axis: Any, out: Any,
     if where is not True:
         shown = where if hidden else np.logical_not(where)
         mask = elementwise.apply(hide, (mask, shown))
-    axes = tuple(sorted(some_axes(mask, axis)))
+    axes = reduced_axes(mask, axis)
     shape = tuple(extent for at, extent in enumerate(mask.type.shape) if at not in axes)
     if not axes:
         return formulas.fresh(mask)

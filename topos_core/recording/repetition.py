@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.recording import formulas, lookup, movement
-from topos_core.recording.axes import one_axis, some_axes
+from topos_core.recording.axes import flattens, one_axis, some_axes
 from topos_core.recording.value import Value
 
 
@@ -48,7 +48,7 @@ def tile(x: Value, reps: Any) -> Value:
 
 def repeat(x: Value, repeats: Any, axis: Any = None) -> Value:
     """Records np.repeat: a broadcast for one count, a gather for one count per element."""
-    if axis is None:
+    if flattens(x, axis):
         x, axis = movement.reshape(x, (-1,)), 0
     at = one_axis(x, axis)
     if isinstance(repeats, Value):
