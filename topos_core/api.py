@@ -19,8 +19,10 @@ from topos_core.document.plan_document import plan_document
 from topos_core.errors import ConfigurationError, ToposError, TraceError
 from topos_core.kernels.kernel import Dialect, Fidelity
 from topos_core.matching.catalog import patterns
+from topos_core.matching.group import Kind, Node, group, kind_of
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.search import search
+from topos_core.ops.catalog import definitions
 from topos_core.plan.consumers import consumers
 from topos_core.plan.decision import Decision
 from topos_core.plan.plan import PlanData
@@ -155,6 +157,25 @@ class Plan:
     def patterns(self) -> tuple[Match, ...]:
         """Lists the matches that this plan took."""
         return tuple(decision.match for decision in self.data.taken)
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Lists the recorded ops that one loop nest could run, by value, where no match was taken; two ops at least."""
+        rows = definitions()
+        steps = self.data.schedule.steps
+        made = {value: number for number, step in enumerate(steps) for value in step.produces}
+        kept = set(self.data.schedule.kept)
+        nodes = [
+            Node(
+                kind=Kind.OPAQUE if step.match is not None else kind_of(name, rows[name].kind),
+                reads=tuple(made[value] for value in step.reads if value in made),
+                external=any(value in kept for value in step.produces),
+            )
+            for step in steps
+            for name in (self.tape.ops[step.value].name,)
+        ]
+        found = (tuple(steps[number].value for number in each.nodes) for each in group(nodes))
+        return tuple(values for values in found if len(values) > 1)
 
     def what_if(
         self,

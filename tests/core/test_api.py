@@ -9,8 +9,12 @@ import pytest
 import topos_core as tp
 from topos_core import api
 from topos_core.document import codec
+from topos_core.matching.catalog import patterns as matching_patterns
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+CHAINS = [name for name in matching_patterns() if name.startswith("elementwise")]
 
 
 def convolve(image: Any, weight: Any, *, observe: bool) -> Any:
@@ -127,6 +131,15 @@ def test_nodes_name_the_region_that_decides_them() -> None:
     path, line, *_ = graph.nodes[taken["root"]]["span"]
     assert path.endswith("test_api.py")
     assert line > 0
+
+
+def test_what_no_match_takes_is_grouped() -> None:
+    plan = tp.plan(
+        tp.trace(lambda x, y: np.exp(x) * y + np.exp(x), tp.f32[4], tp.f32[4]), machine="reference", off=CHAINS
+    )
+    assert plan.groups == (tuple(range(2, len(plan.tape.ops))),)
+    observed = plan.what_if(observe=[2])
+    assert all(2 not in group[:-1] for group in observed.groups)
 
 
 def test_emission_raises_what_stablehlo_takes_whatever_the_plan_is_for() -> None:
