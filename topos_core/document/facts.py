@@ -50,6 +50,8 @@ def table(facts: Any) -> dict[str, str]:
                 rows["bias"] = "yes"
             if facts.norm is not None:
                 rows["batch norm"] = f"inference, epsilon {facts.norm:g}"
+            if facts.steps:
+                rows["per channel"] = ", ".join(facts.steps)
             if facts.residual:
                 rows["residual"] = "added last" if facts.residual_last else "added before the activation"
             if facts.activation != "none":
@@ -104,6 +106,8 @@ def _epilogue(facts: EpilogueFacts) -> str:
         parts.append("bias")
     if facts.norm is not None:
         parts.append("batch norm")
+    if facts.steps:
+        parts.append("scale and shift")
     activation = [] if facts.activation == "none" else [_activation(facts.activation)]
     residual = ["residual"] if facts.residual else []
     parts += [*activation, *residual] if facts.residual_last else [*residual, *activation]

@@ -34,7 +34,8 @@ class Stage(NamedTuple):
         layout: The value's view over the canonical result.
         bias, residual: Bound values, or None.
         norm: The batch norm's vectors and epsilon, or None.
-        activation: Its name, or `none`.
+        activation: Its name, or `none`; `residual_last` says that it stands before the residual.
+        steps: (op, vector) where statistics were folded beforehand.
         alone: Whether every value since the convolution has one reader.
     """
 
@@ -44,12 +45,24 @@ class Stage(NamedTuple):
     norm: Norm | None = None
     residual: int | None = None
     activation: str = "none"
+    residual_last: bool = False
+    steps: tuple[tuple[str, int], ...] = ()
     alone: bool = True
 
     @property
     def applied(self) -> bool:
         """Says whether anything has been applied."""
-        return self.bias is not None or self.norm is not None or self.residual is not None or self.activation != "none"
+        return any(v is not None for v in (self.bias, self.norm, self.residual)) or self.is_scaled or self.is_activated
+
+    @property
+    def is_scaled(self) -> bool:
+        """Says whether a batch norm or a step of one has been applied."""
+        return self.norm is not None or bool(self.steps)
+
+    @property
+    def is_activated(self) -> bool:
+        """Says whether an activation has been applied."""
+        return self.activation != "none"
 
 
 class Laid(NamedTuple):
@@ -135,8 +148,11 @@ def _next(context: Context, stages: Mapping[int, Stage], laid: Mapping[int, Laid
         normed = _normalised(context, stages, laid, value)
         if normed is not None:
             return normed._replace(layout=laid[value].view)
+        stepped = _stepped(context, found, laid[value], value)
+        if stepped is not None:
+            return stepped
     if op.name == "add" and found:
-        added = _added(context, found, laid[value], value)
+        added = _added(context, found, value)
         if added is not None:
             return added
     if op.name in ACTIVATIONS:
@@ -171,26 +187,41 @@ def _view_of(layout: Layout, roles: Sequence[str], shape: Sequence[int]) -> View
     return view._replace(axes=groups)
 
 
-def _added(context: Context, found: Sequence[tuple[int, Stage]], laid: Laid, value: int) -> Stage | None:
-    """Reads an addition as a bias where the other operand varies along channels alone, else as a residual."""
+def _stepped(context: Context, found: Sequence[tuple[int, Stage]], laid: Laid, value: int) -> Stage | None:
+    """Reads an op whose other operand varies along channels alone: a first addition is the bias."""
+    op = context.op(value)
+    if len(found) != 1 or len(set(op.operands)) < 2:
+        return None
+    operand, stage = found[0]
+    if stage.residual is not None or stage.norm is not None or stage.is_activated:
+        return None
+    if op.name in ("sub", "div") and op.operands[0] != operand:
+        return None
+    other = next(o for o in op.operands if o != operand)
+    vector = channel_vector(context, laid.frame, laid.channels, other)
+    if vector is None:
+        return None
+    if op.name == "add" and stage.bias is None and not stage.steps:
+        return stage._replace(bias=vector)
+    return stage._replace(steps=(*stage.steps, (op.name, vector)))
+
+
+def _added(context: Context, found: Sequence[tuple[int, Stage]], value: int) -> Stage | None:
+    """Reads an addition as a residual."""
     op = context.op(value)
     if len(set(op.operands)) < 2:
         return None
     options: list[tuple[int, Stage]] = []
     for operand, stage in found:
         other = next(o for o in op.operands if o != operand)
-        if stage.activation != "none" or stage.residual is not None:
+        if stage.residual is not None or context.op(context.view(other).base).name == "constant":
             continue
-        if stage.bias is None and stage.norm is None:
-            vector = channel_vector(context, laid.frame, laid.channels, other)
-            if vector is not None:
-                return stage._replace(bias=vector)
-        if context.op(context.view(other).base).name != "constant" and not _depends(context, other, stage):
+        if not _depends(context, other, stage):
             options.append((other, stage))
     if not options:
         return None
     other, stage = max(options, key=lambda option: (option[1].applied, option[1].convolution.root))
-    return stage._replace(residual=other)
+    return stage._replace(residual=other, residual_last=stage.is_activated)
 
 
 def _normalised(context: Context, stages: Mapping[int, Stage], laid: Mapping[int, Laid], value: int) -> Stage | None:
@@ -198,7 +229,7 @@ def _normalised(context: Context, stages: Mapping[int, Stage], laid: Mapping[int
 
     def is_leaf(v: int) -> bool:
         stage = stages.get(v)
-        return stage is not None and stage.norm is None and stage.residual is None and stage.activation == "none"
+        return stage is not None and not stage.is_scaled and stage.residual is None and not stage.is_activated
 
     def frame_of(v: int) -> Frame | None:
         return laid[v].frame if v in laid else None
@@ -208,7 +239,7 @@ def _normalised(context: Context, stages: Mapping[int, Stage], laid: Mapping[int
 
 
 def _activated(context: Context, stages: Mapping[int, Stage], value: int) -> Stage | None:
-    found = read_activation(context.tape, value, lambda v: v in stages and stages[v].activation == "none")
+    found = read_activation(context.tape, value, lambda v: v in stages and not stages[v].is_activated)
     if found is None:
         return None
     name, leaf = found

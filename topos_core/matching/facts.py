@@ -94,11 +94,13 @@ class NormFacts:
 
 @dataclass(frozen=True, slots=True)
 class EpilogueFacts:
-    """What `conv_bn_activation` does after the convolution, in order: bias, batch norm, residual, activation.
+    """What `conv_bn_activation` does after the convolution, in order: bias, batch norm or steps, residual, activation.
 
     `activation` is one of none, relu, relu6, gelu_tanh, gelu_erf, gelu_sigmoid, silu, tanh, sigmoid, hardswish. `norm` holds
     the epsilon of an inference batch norm (bindings `bn_mean bn_variance bn_scale bn_shift`), else None. `bias` and `residual` say
     whether those bindings exist; the residual has the root's type and layout. `residual_last` puts the activation first.
+    `steps` stand where statistics were folded beforehand: step k is `add`, `sub`, `mul` or `div` by the vector `step<k>` with
+    one element per output channel; `norm` is then None.
     """
 
     convolution: ConvolutionFacts
@@ -108,6 +110,7 @@ class EpilogueFacts:
     residual: bool
     activation: str
     residual_last: bool = False
+    steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     return np.asarray(1 / (1 + np.exp(-x)))
 
 
+STEPS: Final = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
 ACTIVATIONS: Final[Mapping[str, Callable[[np.ndarray], np.ndarray]]] = {
     "none": lambda x: x,
     "relu": lambda x: np.maximum(x, 0),
@@ -74,9 +75,14 @@ def convolve_and_finish(facts: EpilogueFacts, arrays: Arrays) -> np.ndarray:
         centred = value - vector("bn_mean", 0.0)
         scaled = centred / np.sqrt(vector("bn_variance", 1.0) + facts.norm)
         value = scaled * vector("bn_scale", 1.0) + vector("bn_shift", 0.0)
+    for k, step in enumerate(facts.steps):
+        value = STEPS[step](value, vector(f"step{k}", 0.0))
+    if facts.residual_last:
+        value = ACTIVATIONS[facts.activation](value)
     if facts.residual:
         value = value + spread(arrays["residual"], facts.result, roles)
-    value = ACTIVATIONS[facts.activation](value)
+    if not facts.residual_last:
+        value = ACTIVATIONS[facts.activation](value)
     return laid_out(value, facts.result, roles)
 
 

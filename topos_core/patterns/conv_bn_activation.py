@@ -2,8 +2,8 @@
 
 Recognises
     A convolution (in any spelling) followed by at least one of: a bias per output channel; an inference batch norm (given
-    statistics); a residual of the same shape; an activation (relu, relu6, tanh, sigmoid, silu, hardswish, gelu by tanh,
-    erf or sigmoid). In this order, operands commuted, reshape and permute between them.
+    statistics, or folded into a scale and a shift per channel); a residual of the same shape; an activation (relu, relu6, tanh, sigmoid, silu, hardswish, gelu by tanh,
+    erf or sigmoid). In this order, or with the residual last; operands commuted, reshape and permute between them.
 
 Why it pays
     Each step of the epilogue reads and writes the whole result once more; in the convolution's loop it costs a register.
@@ -13,7 +13,7 @@ Declines when
 
 Not recognised
     A scalar bias. Movement after the residual. Training batch norm (its statistics need the whole result first).
-    An activation before the residual. Leaky relu, elu and other activations. A channel scale without a shift.
+    Leaky relu, elu and other activations.
 
 Source
     Jacob et al. 2018, section 3.2, for folding batch norm into a convolution; the order is ResNet's (He et al. 2016).
@@ -56,6 +56,7 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
         bindings |= {"bn_mean": stage.norm.mean, "bn_variance": stage.norm.variance}
         bindings |= {"bn_scale": stage.norm.scale} if stage.norm.scale is not None else {}
         bindings |= {"bn_shift": stage.norm.shift} if stage.norm.shift is not None else {}
+    bindings |= {f"step{k}": vector for k, (_, vector) in enumerate(stage.steps)}
     if stage.residual is not None:
         bindings["residual"] = stage.residual
     facts = EpilogueFacts(
@@ -65,6 +66,8 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
         norm=epsilon,
         residual=stage.residual is not None,
         activation=stage.activation,
+        residual_last=stage.residual_last,
+        steps=tuple(name for name, _ in stage.steps),
     )
     inside = context.region(root, bindings)
     return Match(IDENTIFIER, root, bindings, inside.interior, inside.computing, {}, facts)
@@ -76,7 +79,7 @@ def work(tape: Tape, match: Match) -> Work:
     inner = Match(CONVOLUTION.identifier, match.root, _own(match), frozenset(), frozenset(), {}, facts.convolution)
     convolution = convolution_work(tape, inner)
     size = tape.type_of(match.root).size
-    steps = facts.bias + 2 * (facts.norm is not None) + facts.residual + (facts.activation != "none")
+    steps = facts.bias + len(facts.steps) + 2 * (facts.norm is not None) + facts.residual + (facts.activation != "none")
     extra = set(match.bindings.values()) - set(_own(match).values())
     return Work(
         flops=convolution.flops + steps * size,

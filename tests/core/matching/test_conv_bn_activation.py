@@ -213,3 +213,34 @@ def test_bias_norm_residual_and_relu_stand_in_one_match():
 def test_near_norms_are_no_norms(function):
     _, pool = check(function, {"x": IMAGE, "w": KERNEL, "m": VECTOR, "v": VECTOR})
     assert not [m for m in matches_of(pool, "conv_bn_activation") if m.facts.norm is not None]
+
+
+def test_a_norm_folded_beforehand_is_read_step_by_step():
+    def block(x, w, m, d, s, t):
+        return np.maximum((convolved(x, w) - column(m)) / column(d) * column(s) + column(t), 0)
+
+    tape, match = last(block, x=IMAGE, w=KERNEL, m=VECTOR, d=VECTOR, s=VECTOR, t=VECTOR)
+    assert (match.facts.norm, match.facts.steps) == (None, ("sub", "div", "mul", "add"))
+    assert [match.bindings[f"step{k}"] for k in range(4)] == list(tape.inputs[2:])
+
+
+def test_a_bias_stands_before_the_steps():
+    def block(x, w, b, s, t):
+        return (convolved(x, w) + column(b)) * column(s) + column(t)
+
+    _, match = last(block, x=IMAGE, w=KERNEL, b=VECTOR, s=VECTOR, t=VECTOR)
+    assert (match.facts.bias, match.facts.steps) == (True, ("mul", "add"))
+
+
+def test_a_vector_divided_or_reduced_by_the_convolution_is_no_step():
+    for function in (lambda x, w, s: column(s) / convolved(x, w), lambda x, w, s: column(s) - convolved(x, w)):
+        _, pool = check(function, {"x": IMAGE, "w": KERNEL, "s": VECTOR})
+        assert not matches_of(pool, "conv_bn_activation")
+
+
+def test_a_residual_may_come_last():
+    def block(x, w, b, r):
+        return r + np.clip(convolved(x, w) + column(b), 0, 6)
+
+    _, match = last(block, x=IMAGE, w=KERNEL, b=VECTOR, r="f32[2,4,4,4]")
+    assert (match.facts.activation, match.facts.residual, match.facts.residual_last) == ("relu6", True, True)

@@ -33,6 +33,10 @@ def raise_match(builder: Builder, tape: Tape, match: Match, bindings: Mapping[st
         value = builder.same("add", value, builder.broadcast(bias, value.shape, [feature], "biases"), word="biased")
     if facts.norm is not None:
         value = normalize(builder, value, feature, convolution.out_channels, facts.norm, bindings, "bn_", "normed")
+    for k, step in enumerate(facts.steps):
+        factors = vector(builder, bindings[f"step{k}"], 0.0, convolution.out_channels, value.dtype, f"step{k}")
+        spread = builder.broadcast(factors, value.shape, [feature], f"step{k}_spread")
+        value = builder.same(STEPS[step], value, spread, word=f"stepped{k}")
     value = recorded(builder, y._replace(value=value), facts.result, RESULT_LETTERS, shape, "laid_out")
     activate = ACTIVATIONS[facts.activation]
     if facts.residual_last:
@@ -40,6 +44,9 @@ def raise_match(builder: Builder, tape: Tape, match: Match, bindings: Mapping[st
     if facts.residual:
         value = builder.same("add", value, bindings["residual"], word="added")
     return {match.root: value if facts.residual_last else activate(builder, value)}
+
+
+STEPS: Final = MappingProxyType({"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide"})
 
 
 def _none(builder: Builder, x: Ssa) -> Ssa:

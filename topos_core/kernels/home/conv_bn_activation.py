@@ -8,12 +8,13 @@ Declines: TP205 where bits must equal the recorded ones; TP206 for dtypes that a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from topos_core.errors import InternalError
 from topos_core.kernels.convolution.engine import NO_LIMITS, Epilogue
 from topos_core.kernels.convolution.offering import offer_convolution
 from topos_core.kernels.convolution.runner import make_runner
@@ -25,7 +26,6 @@ from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 
 LIMITS: Final = {"none": NO_LIMITS, "relu": (0.0, np.inf), "relu6": (0.0, 6.0)}
-VECTORS: Final = ("bias", "bn_mean", "bn_variance", "bn_scale", "bn_shift")
 
 
 def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
@@ -49,7 +49,7 @@ def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Pr
     def fold(bindings: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         return fold_vectors(bindings, facts)
 
-    bound = {name: match.bindings[name] for name in VECTORS if name in match.bindings}
+    bound = {name: value for name, value in match.bindings.items() if name not in ("x", "kernel", "residual")}
     known = {name: constants[value] for name, value in bound.items() if value in constants}
     factors = fold(known) if len(known) == len(bound) else None
     epilogue = Epilogue(
@@ -73,7 +73,29 @@ def fold_vectors(bindings: Mapping[str, np.ndarray], facts: EpilogueFacts) -> tu
 
     shift = vector("bias", 0.0)
     if facts.norm is None:
-        return np.ones(channels), shift
+        return _stepped(
+            np.ones(channels), shift, [vector(f"step{k}", 0.0) for k in range(len(facts.steps))], facts.steps
+        )
     with np.errstate(all="ignore"):
         factor = vector("bn_scale", 1.0) / np.sqrt(vector("bn_variance", 1.0) + facts.norm)
         return factor, (shift - vector("bn_mean", 0.0)) * factor + vector("bn_shift", 0.0)
+
+
+def _stepped(
+    factor: np.ndarray, shift: np.ndarray, vectors: Sequence[np.ndarray], steps: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Folds one step per vector into the factor and the summand."""
+    with np.errstate(all="ignore"):
+        for step, vector in zip(steps, vectors, strict=True):
+            match step:
+                case "add":
+                    shift = shift + vector
+                case "sub":
+                    shift = shift - vector
+                case "mul":
+                    factor, shift = factor * vector, shift * vector
+                case "div":
+                    factor, shift = factor / vector, shift / vector
+                case _:
+                    raise InternalError(f"an epilogue has a step {step}")
+    return factor, shift
