@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from topos_core.cli.main import FINDINGS, OK, exit_code_of
 from topos_core.cli.options import add_cost, add_dialect, add_dims, add_observe, add_untrusted, request_options
@@ -12,6 +12,8 @@ from topos_core.cli.terminal import Terminal, shown
 from topos_core.errors import ConfigurationError
 from topos_core.session.projects import only, projects
 from topos_core.session.workspace import parse_target
+
+_VERIFY_SECONDS: Final = 600.0  # compilers take their time, and the limit is there for the user's code
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +44,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             reply = entry
             if "error" not in entry:
                 agent = opened.agent(workspace)
-                reply = agent.emit(entry["target"], options, verify=arguments.verify, progress=terminal.progress)
+                seconds = max(agent.limits.seconds, _VERIFY_SECONDS) if arguments.verify else None
+                reply = agent.emit(
+                    entry["target"], options, verify=arguments.verify, timeout=seconds, progress=terminal.progress
+                )
     if "error" in reply:
         terminal.failure(reply["error"])
         return exit_code_of(reply["error"]["code"])

@@ -33,7 +33,7 @@ def encode(message: Mapping[str, Any]) -> bytes:
         MessageError: The message is longer than `MAX_FRAME` or holds what JSON cannot.
     """
     try:
-        body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
     except (TypeError, ValueError, RecursionError) as error:
         raise MessageError(f"a message holds what JSON cannot: {error}") from error
     if len(body) > MAX_FRAME:

@@ -21,8 +21,8 @@ def test_frames_come_apart_at_any_boundary(size):
     assert [m for k in range(0, len(data), size) for m in decoder.feed(data[k : k + size])] == messages
 
 
-def test_lone_surrogates_do_not_end_a_reply():
-    assert Decoder().feed(encode({"text": "a\ud800b"})) == [{"text": "a?b"}]
+def test_paths_that_are_no_utf_8_survive():
+    assert Decoder().feed(encode({"path": "a\udcffb"})) == [{"path": "a\udcffb"}]
 
 
 def test_what_json_cannot_hold_is_told():
