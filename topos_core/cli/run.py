@@ -82,7 +82,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _told(result: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     seconds = result["seconds"]
-    taken = f"{result['taken']} regions taken, " if result["backend"] != "interpreter" else ""
+    count = f"{result['taken']} {'region' if result['taken'] == 1 else 'regions'} taken, "
+    taken = count if result["backend"] != "interpreter" else ""
     yield (
         terminal.paint(shown(result["target"]), "strong")
         + f"  on {shown(result['backend'])}, {taken}inputs from {shown(result['inputs'])}"
@@ -103,8 +104,8 @@ def _told(result: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
             f"  {shown(row['name'])} against {shown(compared['against'])}: largest difference {_figure(row['absolute'])} "
             f"({_figure(row['relative'])} relative, {row['ulps']} ulps), {verdict} the envelope of {_figure(row['bound'])}"
         )
-    if compared["metric"] is not None:
-        yield f"  metric of {shown(compared['against'])} {compared['metric']:.6g}"
+    metric = f", metric {compared['metric']:.6g}" if compared["metric"] is not None else ""
+    yield f"  {shown(compared['against'])}: {_time(compared['seconds'])} (measured){metric}"
 
 
 def _time(number: Mapping[str, Any]) -> str:

@@ -114,22 +114,42 @@ def verify_text(traced: Traced, plan: Plan, text: str, progress: Report) -> dict
 
 
 def _runner(traced: Traced, plan: Plan, backend: str, inputs: list[np.ndarray], threads: int | None) -> Run:
-    tape = traced.tape
-    if backend == "home":
-        return lambda: _leaves(tape.structure, plan.run(*inputs, threads=threads))
-    if backend == "interpreter":
-        from topos_core.run.interpreter import interpret
+    """Gives what runs once per call; its first call makes ready what later ones use again."""
+    match backend:
+        case "home":
+            return _home(plan, inputs, threads)
+        case "interpreter":
+            from topos_core.run.interpreter import interpret
 
-        return lambda: interpret(tape, inputs)
+            return lambda: interpret(traced.tape, inputs)
+    return _xla(plan, inputs)
+
+
+def _home(plan: Plan, inputs: list[np.ndarray], threads: int | None) -> Run:
+    from topos_core.run.executor import execute, owned
+    from topos_core.run.program import Program, make_program
+
+    program: list[Program] = []
+
+    def run() -> list[np.ndarray]:
+        if not program:
+            program.append(make_program(plan.data))
+        values = execute(program[0], plan.data, inputs, threads)
+        return owned([values[value] for value in plan.tape.results], inputs, program[0])
+
+    return run
+
+
+def _xla(plan: Plan, inputs: list[np.ndarray]) -> Run:
     from topos_core.emission.backend import BackendFailure, compile_xla
 
     text = plan.emit_stablehlo()
-    arguments = [*inputs, *(tape.defaults[value] for value in tape.parameters)]
-    program = cache(compile_xla)  # the first run compiles, and is told apart from the others
+    arguments = [*inputs, *(plan.tape.defaults[value] for value in plan.tape.parameters)]
+    program = cache(compile_xla)
 
     def run() -> list[np.ndarray]:
         try:
-            return program(text)(arguments)[: len(tape.results)]
+            return program(text)(arguments)[: len(plan.tape.results)]
         except BackendFailure as failure:
             raise ConfigurationError(f"XLA does not run the module: {failure}", code="TP507") from failure
 
@@ -166,7 +186,7 @@ def _compare(
     from topos_core.ops.difference import difference
     from topos_core.run.interpreter import interpret
 
-    expected = interpret(traced.tape, inputs)
+    seconds, expected = _timed(lambda: interpret(traced.tape, inputs))
     rows: list[dict[str, Any]] = []
     for name, got, wanted in zip(_names(traced), outputs, expected, strict=True):
         apart = difference(got, wanted)
@@ -183,6 +203,7 @@ def _compare(
         )
     return {
         "against": "interpreter",
+        "seconds": _seconds(seconds),
         "inside": all(row["inside"] for row in rows),
         "metric": _metric(traced, expected),
         "outputs": rows,
@@ -210,41 +231,13 @@ def _metric(traced: Traced, outputs: Sequence[np.ndarray]) -> float | None:
     entry = entry_of(traced.function)
     if entry is None or entry.metric is None:
         return None
-    figure = entry.metric(_rebuilt(traced.tape.structure, outputs))
+    from topos_core.run.executor import rebuild
+
+    figure = entry.metric(rebuild(traced.tape.structure, outputs))
     try:
         return _finite(float(figure))
     except (TypeError, ValueError):
         raise ConfigurationError(f"metric gives {type(figure).__name__}, not a number", code="TP502") from None
-
-
-def _leaves(structure: Structure, result: Any) -> list[np.ndarray]:
-    """Takes a result apart in the order of its leaves."""
-    match structure.kind:
-        case "leaf":
-            return [np.asarray(result)]
-        case "none":
-            return []
-        case "dict":
-            parts = [result[key] for key in structure.keys]
-        case "record":
-            parts = [result[key] if isinstance(result, Mapping) else getattr(result, key) for key in structure.keys]
-        case _:
-            parts = list(result)
-    return [leaf for child, part in zip(structure.children, parts, strict=True) for leaf in _leaves(child, part)]
-
-
-def _rebuilt(structure: Structure, leaves: Sequence[np.ndarray]) -> Any:
-    """Nests leaves as the function returned them; records become dicts."""
-    match structure.kind:
-        case "leaf":
-            return leaves[structure.index]
-        case "none":
-            return None
-        case "dict" | "record":
-            pairs = zip(structure.keys, structure.children, strict=True)
-            return {key: _rebuilt(child, leaves) for key, child in pairs}
-    parts = [_rebuilt(child, leaves) for child in structure.children]
-    return tuple(parts) if structure.kind == "tuple" else parts
 
 
 def _names(traced: Traced) -> list[str]:

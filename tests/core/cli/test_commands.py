@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from topos_core.cli.main import main
+from topos_core.session.client import Agent
 
 MODEL = """\
 import numpy as np
@@ -198,6 +199,32 @@ def test_run_gives_figures_of_each_result(project, capsys):
     assert result["inputs"] == "seed 0"
     assert result["compare"]["inside"]
     assert [each["absolute"] for each in result["compare"]["outputs"]] == [0, 0]
+
+
+def test_run_compares_home_with_the_interpreter(project, capsys):
+    arguments = ("run", "model.py:plain", "--compare", "--cost", "always", "--threads", "1")
+    result = json.loads(check(capsys, *arguments, "--json"))
+    assert (result["backend"], result["taken"], result["compare"]["inside"]) == ("home", 1, True)
+    assert 0 <= result["compare"]["outputs"][0]["absolute"] <= result["compare"]["outputs"][0]["bound"]
+    exact = json.loads(check(capsys, *arguments, "--fidelity", "exact", "--json"))
+    assert (exact["taken"], exact["compare"]["outputs"][0]["bound"], exact["compare"]["outputs"][0]["absolute"]) == (
+        0,
+        0,
+        0,
+    )
+
+
+def test_run_fails_where_an_output_leaves_its_envelope(project, capsys, monkeypatch):
+    run = Agent.run
+
+    def worse(agent, target, **arguments):
+        reply = run(agent, target, **arguments)
+        reply["result"]["compare"]["inside"] = reply["result"]["compare"]["outputs"][0]["inside"] = False
+        return reply
+
+    monkeypatch.setattr(Agent, "run", worse)
+    arguments = ("run", "model.py:plain", "--compare", "--backend", "interpreter")
+    assert "outside the envelope" in check(capsys, *arguments, status=1)
 
 
 def test_run_reads_inputs_from_a_file(project, capsys):
