@@ -68,13 +68,13 @@ def answers(context: Context) -> Mapping[tuple[str, int], Match | NearMiss]:
             kept.append((found, facts))
     missed, stopped = sifted(keys, recognised, [found for found, _ in kept])
     out: dict[tuple[str, int], Match | NearMiss] = {}
-    for one in missed:
-        told = near_miss(keys, one)
+    for miss in missed:
+        told = near_miss(keys, miss)
         if told is not None:
-            out[one.identifier, one.root] = told
+            out[miss.identifier, miss.root] = told
     for found, facts in kept:
         at = found.identifier, found.root
-        notes = [note for one in stopped.get(at, ()) if (note := near_miss(keys, one)) is not None]
+        notes = [note for miss in stopped.get(at, ()) if (note := near_miss(keys, miss)) is not None]
         named = {name: values for name, values in found.named.items() if values}
         out[at] = Match(
             *at, dict(found.bindings), found.interior, found.computing, named, facts, tuple(notes)

@@ -163,7 +163,7 @@ class Template:
 def templates(term: Term) -> tuple[Template, ...]:
     """Traces every variant of a term: each form and look-alike with each choice of optional holes, fullest first."""
     forms = [form if isinstance(form, Form) else Form(form) for form in (term.formula, *term.forms)]
-    others = [(Form(l.formula, l.required, l.excluded), l) for l in term.lookalikes]
+    others = [(Form(other.formula, other.required, other.excluded), other) for other in term.lookalikes]
     return tuple(
         _traced(term, form, dropped, lookalike)
         for form, lookalike in [*((form, None) for form in forms), *others]

@@ -143,7 +143,7 @@ def _is_triangle(found: Found, hole: str, kind: str) -> bool:
         return False
     flat = table.reshape(table.shape[-2:])
     seen = flat if kind == "keeps" else ~flat if kind == "hides" else flat == 0
-    return seen.dtype == bool and bool((seen == np.tri(*flat.shape, dtype=bool)).all())
+    return seen.dtype == bool and bool((seen == np.tri(*flat.shape, dtype=np.bool_)).all())
 
 
 _MASKS = {keeps: "keeps", hides: "hides", keeps_before_scale: "keeps", kept_twice: "keeps"}

@@ -220,7 +220,7 @@ def test_transposed_axes_of_a_square_are_told_apart():
     def wrong(q, k, v):
         return sm(q @ k * 0.5) @ v  # d of q against positions of k
 
-    tape, pool = searched(wrong, QKV)
+    _, pool = searched(wrong, QKV)
     found = [m for m in pool.matches if m.pattern == "attention"]
     assert len(found) == 1  # attention whose keys are the columns of k
     assert found[0].facts.layouts["k"].roles == ("b", "d", "j")

@@ -93,7 +93,7 @@ def test_a_constant_or_a_parameter_is_the_weight():
     ],
 )
 def test_what_is_no_bias_stays_outside(program):
-    tape, pool = searched(program, {"x": "f64[4,5]", "w": "f64[5,6]", "c": "f64[4,6]"})
+    _, pool = searched(program, {"x": "f64[4,5]", "w": "f64[5,6]", "c": "f64[4,6]"})
     assert [m for m in pool.matches if m.pattern == "linear" and "bias" in m.bindings] == []
 
 
