@@ -37,7 +37,7 @@ def labelled(attempt: Attempt) -> bool:
     for hole in template.holes:
         for label in term.holes[hole].split():
             owners[label] = owners.get(label, frozenset()) | {hole}
-    everywhere = {label for labels in reduced.values() for label in labels}
+    everywhere = {label for labels, _, _ in attempt.reductions for label in labels}  # with or without digits here
     found: dict[str, list[int]] = {label: [] for label in owners}
     for digit in sorted({*users, *range(attempt.root_digits), *reduced}):
         using = frozenset(users.get(digit, ()))

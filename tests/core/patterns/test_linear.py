@@ -113,3 +113,11 @@ def test_batched_operands_and_windows_are_no_linear_layer():
 
     _, pool = searched(windows, {"x": "f64[2,8]", "w": "f64[3,4]"})
     assert [m for m in pool.matches if m.pattern == "linear"] == []
+
+
+def test_a_batch_axis_does_not_stand_in_for_a_reduction_over_one_element():
+    def outer(x, w):
+        return x.reshape(2, 3, 1) @ w.reshape(2, 1, 3)
+
+    _, pool = searched(outer, {"x": "f64[2,3]", "w": "f64[2,3]"})
+    assert [m for m in pool.matches if m.pattern == "linear"] == []
