@@ -90,7 +90,7 @@ EXACT = {
         t[0, ::-1, 1:, -1]; x[()]; x[0, 0]; x[1:2, 3]; x[np.int64(1)]; x[np.array(2)]; x[(0, 1)]; x[-1:]; x[::3]; x[2:0:-1]; x[None, ..., None]
         x[-3:-1, -2]; t[1][0]; x[1:1]; x[...]; x[0:100:7]; [a for a in x][2]; np.stack(list(x)); np.stack([r * 2 for r in x])""",
     "index arrays": """
-        x[[2, 0]]; x[:, [0, -1, 0]]; x[np.array([1, 1])]; x[[]]; x[[2, -1], ::-2]; x[[True, False, True]]; t[np.array([True, False])]
+        x[[2, 0]]; x[range(2)]; x[:, [0, -1, 0]]; x[np.array([1, 1])]; x[[]]; x[[2, -1], ::-2]; x[[True, False, True]]; t[np.array([True, False])]
         x[:, np.array([True, False, True, True])]; x[i]; x[:, i]; x[i, i]; x[i, 1]; x[1, i]; x[i, [0, 1, 2]]; x[j]; t[i]; t[:, i]; t[..., i]
         t[i, :, i]; t[0, i]; t[:, [0, 2], 1]; t[[0, 1], :, [1, 2]]; t[:, [0, 1], :, [1, 2]]; t[[[0], [1]], [0, 2]]; t[None, [0, 1]]
         t[0, :, [1, 2]]; t[..., ::-1, [0, 3]]; t[::-1, [2, 0], ::2]; t[[0, 1], None, [1, 2]]; x[i.clip(-3, 2)]; x[np.arange(3), i]

@@ -106,8 +106,8 @@ def _normal(x: Value, k: Any) -> list[Any]:
         return [k]
     if isinstance(k, (bool, np.bool_)):
         raise r.error("indexing by a single bool is not recorded; write x[None] or x[:0]")
-    if isinstance(k, (list, tuple, np.ndarray)):
-        table = np.asarray(k) if not isinstance(k, (list, tuple)) or len(k) else np.zeros(0, np.int64)
+    if isinstance(k, (list, tuple, range, np.ndarray)):
+        table = np.asarray(k) if not isinstance(k, (list, tuple, range)) or len(k) else np.zeros(0, np.int64)
         if table.dtype == bool:
             return [_Chosen(places, extent) for places, extent in zip(table.nonzero(), table.shape, strict=True)]
         if table.dtype.kind not in "iu":

@@ -1,4 +1,4 @@
-"""What the program calls a captured array: looked up once per parameter in the frames that are running."""
+"""What the program calls a captured array: looked up in the frames that are running when it is first used."""
 
 from __future__ import annotations
 
@@ -10,16 +10,60 @@ import numpy as np
 
 from topos_core.recording.location import role_of
 
-_DEEPEST: Final = 4
-_MOST: Final = 20_000
+_DEEPEST: Final = 8
+_MOST: Final = 50_000
+
+Memory = tuple[int, int]
+"""Address and bytes: equal for an array and its whole views."""
 
 
-def name_for(array: np.ndarray, frame: FrameType | None) -> str | None:
-    """Gives `w`, `encoder.w` or `layers.0.w`, from the outermost frame that holds the array; None where none does.
+class Namer:
+    """Gives `w`, `encoder.w` or `layers.0.w` to arrays; one for each recording.
 
     Outer frames are asked first: the entry says `layers.0.weight` where the helper that it calls says `weight`. In one
-    frame a local variable comes last: it may be the `each` of a loop over what has a name of its own.
+    frame globals and closures come first, and a plain local variable last: it may be the `each` of a loop over what has a
+    name of its own. Every container is walked once, so that naming all parameters is linear in what there is.
     """
+
+    def __init__(self) -> None:
+        self._paths: dict[Memory, str] = {}
+        self._seen: dict[int, Any] = {}  # containers and arrays by id; kept, so their ids and addresses stay theirs
+
+    def name_for(self, array: np.ndarray, owner: np.ndarray, frame: FrameType | None) -> str | None:
+        """Gives a name for an array, or for the array that owns its memory; None where no frame reaches it."""
+        wanted = (_memory(array), _memory(owner))
+        variable: str | None = None
+        for each in reversed(_program_frames(frame)):
+            local = _variables(each)
+            held = each.f_locals
+            closed = {name: held[name] for name in held if name not in local}
+            self._walk({**_mentioned(each), **closed, **held}, local)
+            for memory in wanted:
+                if memory in self._paths:
+                    return self._paths[memory]
+            variable = variable or next((name for name in local if _holds(held.get(name), wanted)), None)
+        return variable
+
+    def _walk(self, names: Mapping[str, Any], variables: frozenset[str]) -> None:
+        """Notes the arrays that containers and objects lead to, breadth first: the shortest path wins."""
+        level = [("" if name == "self" else name, held) for name, held in names.items()]
+        for depth in range(_DEEPEST):
+            below: list[tuple[str, Any]] = []
+            for path, held in level:
+                if isinstance(held, np.ndarray):
+                    if path and not (depth == 0 and path in variables):
+                        self._seen[id(held)] = held
+                        self._paths.setdefault(_memory(held), path)
+                elif id(held) not in self._seen and len(self._seen) < _MOST:
+                    children = list(_children(path, held))
+                    if children:
+                        self._seen[id(held)] = held
+                        below.extend(children)
+            level = below
+
+
+def _program_frames(frame: FrameType | None) -> list[FrameType]:
+    """Lists the frames of the program, innermost first; the recorder's and NumPy's are left out."""
     frames: list[FrameType] = []
     while frame is not None:
         role = role_of(frame.f_code)
@@ -28,15 +72,11 @@ def name_for(array: np.ndarray, frame: FrameType | None) -> str | None:
         if role in ("user", "framework"):
             frames.append(frame)
         frame = frame.f_back
-    owner = array
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    for each in reversed(frames):
-        names = {**_mentioned(each), **each.f_locals}  # globals first: they name more than a local alias does
-        found = _search(names, frozenset(each.f_code.co_varnames), array, owner)
-        if found is not None:
-            return found
-    return None
+    return frames
+
+
+def _variables(frame: FrameType) -> frozenset[str]:
+    return frozenset(frame.f_code.co_varnames) - {"self"}
 
 
 def _mentioned(frame: FrameType) -> dict[str, Any]:
@@ -44,34 +84,12 @@ def _mentioned(frame: FrameType) -> dict[str, Any]:
     return {name: frame.f_globals[name] for name in frame.f_code.co_names if name in frame.f_globals}
 
 
-def _search(names: Mapping[str, Any], local: frozenset[str], array: np.ndarray, owner: np.ndarray) -> str | None:
-    """Walks containers and objects breadth first: the shortest path wins, `self.` is left out."""
-    level: list[tuple[str, Any]] = [(_without_self(name), held) for name, held in names.items()]
-    seen: set[int] = set()
-    variable: str | None = None
-    for _ in range(_DEEPEST):
-        below: list[tuple[str, Any]] = []
-        for path, held in level:
-            if held is array or held is owner or _same_memory(held, array):
-                if path not in local:
-                    return path
-                variable = variable or path
-            if id(held) in seen or len(seen) > _MOST:
-                continue
-            seen.add(id(held))
-            below.extend(_children(path, held))
-        level = below
-    return variable
+def _holds(held: Any, wanted: tuple[Memory, ...]) -> bool:
+    return isinstance(held, np.ndarray) and _memory(held) in wanted
 
 
-def _same_memory(held: Any, array: np.ndarray) -> bool:
-    if not isinstance(held, np.ndarray) or held.size != array.size or held.base is None:
-        return False
-    return bool(held.__array_interface__["data"][0] == array.__array_interface__["data"][0])
-
-
-def _without_self(name: str) -> str:
-    return "" if name == "self" else name
+def _memory(array: np.ndarray) -> Memory:
+    return array.__array_interface__["data"][0], array.nbytes
 
 
 def _children(path: str, held: Any) -> Iterator[tuple[str, Any]]:
@@ -83,7 +101,7 @@ def _children(path: str, held: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(held, (list, tuple)):
         for at, child in enumerate(held):
             yield f"{prefix}{at}", child
-    elif not isinstance(held, (np.ndarray, ModuleType, FunctionType, type)):
+    elif not isinstance(held, (ModuleType, FunctionType, type)):
         attributes = getattr(held, "__dict__", None)
         if isinstance(attributes, dict):
             for key, child in attributes.items():

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from topos_core.recording import movement
-from topos_core.recording.naming import name_for
 from topos_core.recording.recorder import Recorder
 from topos_core.recording.value import Value
 from topos_core.tape.type import TensorType, numpy_dtype
@@ -61,7 +60,7 @@ def _declare(recorder: Recorder, array: np.ndarray, dtype: str) -> _Captured:
     value = recorder.source("parameter", TensorType(dtype, array.shape))
     recorder.parameters.append(value.index)
     recorder.defaults[value.index] = snapshot
-    recorder.names[value.index] = _unused(recorder, name_for(array, sys._getframe(1)))
+    recorder.names[value.index] = _unused(recorder, recorder.namer.name_for(array, _owner(array), sys._getframe(1)))
     return _Captured(array, snapshot, value)
 
 

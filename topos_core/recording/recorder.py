@@ -14,6 +14,7 @@ from topos_core.errors import RecordingError
 from topos_core.ops.catalog import definitions
 from topos_core.ops.definition import TypeMismatch
 from topos_core.recording.location import Locator
+from topos_core.recording.naming import Namer
 from topos_core.recording.source import SourceSnapshot
 from topos_core.recording.value import Value
 from topos_core.tape.op import Op
@@ -39,6 +40,7 @@ class Recorder:
         self.notes: list[Note] = []
         self.locator = Locator()
         self.sources = SourceSnapshot(sources)
+        self.namer = Namer()
         self.captured: dict[int, list[Any]] = {}
         self.last_error: RecordingError | None = None
         self._infer = {name: row.infer for name, row in definitions().items()}

@@ -186,6 +186,28 @@ def test_a_global_name_is_preferred_to_a_local_alias() -> None:
     assert [tape.names[value] for value in tape.parameters] == ["WEIGHTS.layers.0"]
 
 
+def test_naming_thousands_of_parameters_walks_their_container_once() -> None:
+    weights = {f"layer{k}": {"w": np.ones((9, 9), "f4")} for k in range(2000)}
+    walked = 0
+
+    class Counting(dict):
+        def items(self):
+            nonlocal walked
+            walked += 1
+            return super().items()
+
+    held = Counting(weights)
+
+    def model(x):
+        for layer in held.values():
+            x = x @ layer["w"]
+        return x
+
+    tape = trace(model, f32[2, 9])
+    assert [tape.names[value] for value in tape.parameters] == [f"held.layer{k}.w" for k in range(2000)]
+    assert walked == 1
+
+
 def test_names_are_distinct_from_each_other_and_from_inputs() -> None:
     matrices = [W * k for k in range(3)]
 
