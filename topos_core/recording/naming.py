@@ -36,8 +36,8 @@ class Namer:
         for each in reversed(_program_frames(frame)):
             local = _variables(each)
             held = each.f_locals
-            closed = {name: held[name] for name in held if name not in local}
-            self._walk({**_mentioned(each), **closed, **held}, local)
+            self._walk({**_mentioned(each), **{name: held[name] for name in held if name not in local}}, local)
+            self._walk({name: held[name] for name in held if name in local}, local)
             for memory in wanted:
                 if memory in self._paths:
                     return self._paths[memory]
