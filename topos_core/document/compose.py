@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from topos_core.digest import digest_of
@@ -273,7 +274,8 @@ class Composer:
             found.append(phrases.one_by_one(round(numbers["calls_before"].value)))
             for row, path in zip(d.observations, d.paths, strict=True):
                 if len(path) > 1:
-                    found.append(phrases.over_path([self.places.called(v) for v in path]))
+                    steps = [name for name, _ in groupby(self.places.called(v) for v in path)]
+                    found.append(phrases.over_path(steps))
                 if self.plan.observations[row].assumed:
                     found.append(phrases.assumed())
         elif "seconds_before" in numbers and "seconds_after" in numbers and d.code in ("TP204", "TP208", "TP203"):
@@ -286,11 +288,12 @@ class Composer:
 
     def _action(self, d: Decision) -> str | None:
         match d.code:
-            case "TP101" if d.nearest_free is not None:
-                place = written(self.places.value(d.nearest_free))
-                return phrases.observe_instead(self.places.called(d.nearest_free), place)
             case "TP101":
-                return phrases.stop_reading()
+                kind = self.plan.observations[d.observations[0]].kind
+                if d.nearest_free is None or kind == "output":  # what is returned is chosen by who calls
+                    return phrases.stop_reading(kind)
+                place = written(self.places.value(d.nearest_free))
+                return phrases.read_instead(kind, self.places.called(d.nearest_free), place)
             case "TP202":
                 return phrases.take_anyway()
             case "TP203":
@@ -392,7 +395,9 @@ def _merged(findings: Sequence[Finding]) -> list[Finding]:
     """Tells equal findings at one place once, with their number, and orders all by place; errors of one place by code."""
     groups: dict[tuple[Any, ...], list[Finding]] = {}
     for finding in findings:
-        groups.setdefault((finding.place, finding.code, finding.pattern, finding.headline), []).append(finding)
+        # Layers of a loop differ in the names of what they observe and in nothing else.
+        same = (finding.place, finding.code, finding.pattern, finding.fingerprint, finding.related)
+        groups.setdefault(same, []).append(finding)
     merged = []
     for group in groups.values():
         first = group[0]

@@ -109,7 +109,7 @@ class _File:
                 assert other.end_lineno is not None
                 target = other.targets[0].id
                 called = ast.get_source_segment(self.text, call.func) or "tp.observe"
-                label = f', "{target}"' if len(call.args) + len(call.keywords) > 1 else ""
+                label = self._label(call, target)
                 indent = self._lines[other.lineno - 1][: self.place(other, path).column]
                 inserted = Edit(
                     Span(path, other.end_lineno + 1, 0, other.end_lineno + 1, 0), f"{indent}{called}({target}{label})\n"
@@ -120,6 +120,17 @@ class _File:
                     return target, (Edit(removed.place, inserted.text),)
                 return target, tuple(sorted((removed, inserted), key=lambda edit: edit.place))
         return None
+
+    def _label(self, call: ast.Call, target: str) -> str:
+        """Names the new value after its variable where the old one was named after its own; other labels stay."""
+        observed = call.args[0]
+        assert isinstance(observed, ast.Name)
+        rest = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
+        if not rest:
+            return ""
+        if isinstance(rest[0], ast.Constant) and rest[0].value == observed.id:
+            return f', "{target}"'
+        return f", {ast.get_source_segment(self.text, rest[0])}"
 
     def place(self, node: ast.expr | ast.stmt, path: str) -> Span:
         """Gives a node's span in code points."""

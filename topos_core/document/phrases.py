@@ -217,14 +217,16 @@ def repeats(count: int) -> str:
 # -- actions
 
 
-def observe_instead(value: str, place: str) -> str:
+def read_instead(kind: ObservationKind, value: str, place: str) -> str:
     """Proposes the nearest value that may be read for nothing."""
-    return f"observe {value} at {place} instead: that costs nothing"
+    verb = "observe" if kind == "observe" else "read"
+    return f"{verb} {value} at {place} instead: that costs nothing"
 
 
-def stop_reading() -> str:
+def stop_reading(kind: ObservationKind) -> str:
     """Proposes to remove the reader."""
-    return "remove the reader, or accept that the region runs as recorded"
+    what = "leave it out of what is returned" if kind == "output" else "remove the reader"
+    return f"{what}, or accept that the region runs as recorded"
 
 
 def use_border(op: str) -> str:

@@ -218,7 +218,9 @@ class _Council:
                 if free and self.tape.ops[value].operands and self.reads.alive[value]:
                     return value
                 if value in inside:
-                    for neighbour in self.reads.users[value] if down else self.tape.ops[value].operands:
+                    # A reader outside only prolongs the observation: what is made from the value counts inside alone.
+                    users = (u for u in self.reads.users[value] if u in inside)
+                    for neighbour in users if down else self.tape.ops[value].operands:
                         if neighbour not in seen:
                             seen.add(neighbour)
                             following.append((neighbour, down))

@@ -75,11 +75,11 @@ class Model:
         value = x
         self.matches = {}
         values = []
-        for _ in range(self.layers):
+        for layer in range(self.layers):
             turned = at(b.op("permute", value, order=(1, 0)), "x.T")
             product = at(b.op("matmul", turned, w, accumulate="f32"), "turned @ w")
             if self.observe is not None:
-                row = b.observe(product, self.name, self.kind)
+                row = b.observe(product, self.name.format(layer) if self.name else None, self.kind)
                 line = next(k + 1 for k, text in enumerate(split_lines(self.source)) if self.observe in text)
                 rows[b.readers[row].location] = span(self.observe, line, self.source, self.path)
             summed = at(b.op("add", product, bias), "product + bias")

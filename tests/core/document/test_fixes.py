@@ -45,6 +45,13 @@ def test_the_observation_moves_behind_the_regions_result_or_goes() -> None:
     }
 
 
+@pytest.mark.parametrize("label", ['f"layer{k}"', '"the product"', 'name="seen"'])
+def test_a_label_that_is_not_the_variables_name_stays(label: str) -> None:
+    source = SOURCE.replace('"product"', label)
+    moved = fixes(source, f"tp.observe(product, {label})")["observe `hidden` instead"]
+    assert f"tp.observe(hidden, {label.removeprefix('name=')})" in moved
+
+
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
 def test_edits_fit_every_line_ending(ending: str) -> None:
     source = SOURCE.replace("\n", ending)

@@ -227,6 +227,27 @@ def test_equal_findings_of_one_place_are_told_once_with_their_number() -> None:
     assert finding["details"][-1] == "the same holds for 11 more regions at this place"
 
 
+def test_layers_that_differ_in_the_observed_name_alone_are_one_finding() -> None:
+    found = document(Model(layers=3, name="layer{}"))
+    assert {o["name"] for o in found["observations"] if o["kind"] == "observe"} == {"layer0", "layer1", "layer2"}
+    (finding,) = found["findings"]
+    assert "`layer0`" in finding["headline"]
+    assert finding["details"][-1] == "the same holds for 2 more regions at this place"
+
+
+@pytest.mark.parametrize(
+    ("kind", "action"),
+    [
+        ("observe", "observe `np.maximum(product + bias, 0)` at model.py:9:14 instead: that costs nothing"),
+        ("print", "read `np.maximum(product + bias, 0)` at model.py:9:14 instead: that costs nothing"),
+        ("hook", "read `np.maximum(product + bias, 0)` at model.py:9:14 instead: that costs nothing"),
+        ("output", "leave it out of what is returned, or accept that the region runs as recorded"),
+    ],
+)
+def test_the_action_fits_the_reader(kind: str, action: str) -> None:
+    assert region(document(Model(kind=kind)), "linear_bias_activation")["action"] == action
+
+
 def test_regions_of_one_place_have_their_own_ids_and_keys_and_one_fold() -> None:
     found = document(Model(layers=3, observe=None))
     regions = [r for r in found["regions"] if r["pattern"] == "linear_bias_activation"]

@@ -315,6 +315,7 @@ def test_a_reader_that_leads_only_to_an_observation_is_part_of_it() -> None:
     got = decision(planner(tape, [m["whole"]]).plan(REFERENCE), m["whole"])
     assert got.code == "TP101"
     assert got.paths == ((net.product, peak - 1, peak),)
+    assert got.nearest_free == net.out  # what the hook makes of the value would only prolong the observation
 
 
 def test_a_reader_that_leads_to_an_observation_and_to_an_output_is_a_reader() -> None:
