@@ -18,6 +18,7 @@ from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.totals import row_totals
 
 get = reader(NORM)
+INFINITY = float("inf")
 RUN = 8192  # elements that are summed before a double takes over
 
 
@@ -57,13 +58,18 @@ def kernel(host: Host, dtype: str) -> Any:
             off = load_double(sums, 1) / count
             variance = load_double(sums, 2) / count - off * off
             variance = 0.0 if variance < 0.0 else variance
+            if load_double(sums, 2) == INFINITY:
+                variance = INFINITY  # the squares overflowed, as the recorded ones do
             factor = 1.0 / square_root(variance + epsilon)
             summand = 0.0
             if get(args, "scale") != 0:
                 factor *= wide(load(get(args, "scale"), channel))
             if get(args, "shift") != 0:
                 summand = wide(load(get(args, "shift"), channel))
-            store_double(get(args, "mean"), channel, wide(center) + off)
+            # an infinite element makes its own deviation NaN, not the mean
+            store_double(
+                get(args, "mean"), channel, wide(center) + (off if center - center == center - center else 0.0)
+            )
             store_double(get(args, "variance"), channel, variance)
             factor_here, summand_here = number(factor), number(summand - off * factor)
             for plane in range(outer):

@@ -6,7 +6,7 @@ from typing import Final
 
 from topos_core.cost.work import Work
 from topos_core.kernels.convolution.geometry import Problem, problem
-from topos_core.kernels.envelopes import envelope
+from topos_core.kernels.envelopes import envelope, unmeasured
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.matching.facts import ConvolutionFacts
 from topos_core.matching.match import Match
@@ -27,6 +27,8 @@ def offer_convolution(
             "TP206", "no-kernel", f"the kernels compute in floats, this convolution is {root}; cast it to f32 or f64"
         )
     measured = envelope(match.pattern, root.dtype)
+    if measured is None:
+        return unmeasured(match.pattern, root.dtype)
     if terms.fidelity == "exact":
         return Decline(
             "TP205",

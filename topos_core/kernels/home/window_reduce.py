@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.kernels.envelopes import envelope
+from topos_core.kernels.envelopes import envelope, unmeasured
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.windows.passes import passes
@@ -34,11 +34,14 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     if facts.scale != 1.0 and x.dtype not in FLOATS:
         return Decline("TP206", "no-kernel", f"home has no kernel for an average of {x.dtype}; cast to a float first")
     exact = facts.reducer != "sum" or x.dtype not in FLOATS
-    if terms.fidelity == "exact" and not exact:
+    measured = None if exact else envelope(match.pattern, x.dtype)
+    if measured is None and not exact:
+        return unmeasured(match.pattern, x.dtype)
+    if measured is not None and terms.fidelity == "exact":
         return Decline(
             "TP205", "fidelity",
             "the kernel adds along one axis after the other, so its bits differ from the recorded sum; ask for fidelity fast",
-            {"relative_error": envelope(match.pattern, x.dtype).relative},
+            {"relative_error": measured.relative},
         )  # fmt: skip
     steps = passes(x.shape, facts.windows)
     combined = sum(step.result_size * (step.down.size + step.across.size) for step in steps)
@@ -48,7 +51,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
         kernel=f"{facts.reducer} over windows, axis by axis",
         work=work,
         exact=exact,
-        envelope=None if exact else envelope(match.pattern, x.dtype),
+        envelope=measured,
         efficiency=0.25,
         temporary_bytes=between,
     )

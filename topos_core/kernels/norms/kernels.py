@@ -31,14 +31,16 @@ def statistics_and_result(
         Mean and (biased) variance, f64[channels].
     """
     if extents.inner < NARROW:
-        mean, variance = row_statistics(x, extents, threads)
-        factor = 1.0 / np.sqrt(variance + epsilon)
-        if scale is not None:
-            factor = factor * scale
-        center = mean.astype(x.dtype)
-        summand = (center - mean) * factor
-        if shift is not None:
-            summand = summand + shift
+        center, offset, variance = row_statistics(x, extents, threads)
+        with np.errstate(all="ignore"):
+            factor = 1.0 / np.sqrt(variance + epsilon)
+            if scale is not None:
+                factor = factor * scale
+            summand = -offset * factor
+            if shift is not None:
+                summand = summand + shift
+            # an infinite element makes the offset NaN, not the mean
+            mean = np.where(np.isfinite(center), center + offset, center)
         normalise(x, extents, center, factor, summand, out, threads)
         return mean, variance
     mean, variance = np.empty(extents.channels), np.empty(extents.channels)
@@ -55,8 +57,12 @@ def statistics_and_result(
     return mean, variance
 
 
-def row_statistics(x: np.ndarray, extents: Extents, threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gives mean and variance of [outer, channels, inner], f64[channels], from blocks of rows merged in f64."""
+def row_statistics(x: np.ndarray, extents: Extents, threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gives the statistics of [outer, channels, inner] from blocks of rows, f64[channels].
+
+    Returns:
+        The mean rounded to x's dtype, what is missing to the mean, and the variance.
+    """
     width = extents.channels * extents.inner
     rows = max(1, min(64, CACHED_BYTES // (width * x.itemsize) or 1))
     items = -(-extents.outer // rows)
@@ -72,15 +78,31 @@ def row_statistics(x: np.ndarray, extents: Extents, threads: int) -> tuple[np.nd
     counts = np.full((items, 1, 1), float(rows))
     counts[-1] = extents.outer - rows * (items - 1)
     shape = (items, extents.channels, extents.inner)
-    off, squares = sums[:, 0].reshape(shape) / counts, sums[:, 1].reshape(shape)
-    total = float(extents.outer * extents.inner)
-    means = centers.reshape(shape) + off
-    anchor = means[0, :, 0]  # differences from one mean keep their digits where all means are large
-    mean = anchor + ((means - anchor[:, None]) * counts).sum((0, 2)) / total
-    within = squares - counts * off * off
-    between = counts * (means - mean[:, None]) ** 2
+    with np.errstate(all="ignore"):
+        return _merged(centers.reshape(shape), sums[:, 0].reshape(shape), sums[:, 1].reshape(shape), counts, x.dtype)
+
+
+def _merged(
+    centers: np.ndarray, first: np.ndarray, second: np.ndarray, counts: np.ndarray, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Merges blocks [items, channels, inner] by Chan's rule; differences of centres keep the digits that means lose."""
+    total = float(counts.sum() * centers.shape[2])
+    off = first / counts
+
+    def offset_from(center: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        each = (centers - center[:, None]) + off
+        return each, (each * counts).sum((0, 2)) / total
+
+    anchor = centers[0, :, 0]
+    center = (anchor + offset_from(anchor)[1]).astype(dtype).astype(np.float64)
+    plain = (centers * counts).sum((0, 2)) / total
+    center = np.where(np.isfinite(plain), center, plain)
+    each, offset = offset_from(center)
+    within = second - counts * off * off
+    between = counts * (each - offset[:, None]) ** 2
     variance = np.maximum((within + between).sum((0, 2)) / total, 0.0)
-    return mean, variance
+    # squares that overflow make an infinite variance, as recorded
+    return center, offset, np.where(np.isinf(second).any((0, 2)), np.inf, variance)
 
 
 def normalise(

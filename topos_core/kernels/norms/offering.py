@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from topos_core.cost.work import Work
-from topos_core.kernels.envelopes import envelope
+from topos_core.kernels.envelopes import envelope, unmeasured
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.matching.facts import NormFacts
 from topos_core.matching.match import Match
@@ -22,6 +22,8 @@ def offer_norm(tape: Tape, match: Match, terms: Terms, *, training: bool) -> Off
     if root.dtype not in FLOATS:
         return Decline("TP206", "no-kernel", f"the kernels compute in floats, this batch norm is {root}")
     measured = envelope(match.pattern, root.dtype)
+    if measured is None:
+        return unmeasured(match.pattern, root.dtype)
     if terms.fidelity == "exact":
         return Decline(
             "TP205",

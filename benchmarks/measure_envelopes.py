@@ -1,0 +1,145 @@
+"""Measures every kernel of home against float64 and writes `topos_core/kernels/envelope_table.py`.
+
+Each vector width runs in a process of its own; the table holds the largest error of all of them, doubled.
+`python -m benchmarks.measure_envelopes` takes some minutes and needs a machine with AVX-512.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from topos_core import nn
+from topos_core.kernels.home.manifest import patterns
+from topos_core.kernels.probes import Program, measure, probes
+
+WIDTHS: Final[Mapping[str, Mapping[str, str]]] = {
+    "512": {},
+    "256": {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma,-avx512f"},
+    "128": {"NUMBA_CPU_NAME": "generic"},
+}
+DTYPES: Final = ("f32", "f64", "f16", "bf16")
+TABLE: Final = Path(__file__).parents[1] / "topos_core" / "kernels" / "envelope_table.py"
+MARGIN: Final = 2.0
+
+
+def programs() -> Mapping[str, tuple[Program, ...]]:
+    """Gives programs whose sums are longer than the patterns' examples have."""
+
+    def convolved(**options):
+        return lambda x, w: nn.conv2d(x, w, **options)
+
+    def finished(x, w, b, scale, shift, mean, variance, other):
+        return nn.relu(nn.batch_norm(nn.conv2d(x, w, b, padding=1), mean, variance, scale, shift) + other)
+
+    def trained(x, scale, shift):
+        axes = (0, *range(2, x.ndim))
+        shape = (-1, *(1,) * (x.ndim - 2))
+        mean = x.mean(axes, keepdims=True)
+        variance = ((x - mean) ** 2).mean(axes, keepdims=True)
+        return (x - mean) / np.sqrt(variance + 1e-5) * scale.reshape(shape) + shift.reshape(shape)
+
+    def inferred(x, mean, variance, scale, shift):
+        return nn.batch_norm(x, mean, variance, scale, shift)
+
+    vectors = dict.fromkeys(("b", "scale", "shift", "mean", "variance"), "f32[16]")
+    return {
+        "convolution": (
+            (convolved(padding=1), {"x": "f32[1,64,12,12]", "w": "f32[16,64,3,3]"}),
+            (convolved(padding=1), {"x": "f32[1,512,5,5]", "w": "f32[8,512,3,3]"}),
+            (convolved(stride=2, padding=3), {"x": "f32[1,3,30,30]", "w": "f32[16,3,7,7]"}),
+            (convolved(), {"x": "f32[2,2048,4,4]", "w": "f32[8,2048,1,1]"}),
+            (convolved(padding=1, groups=32), {"x": "f32[1,32,20,20]", "w": "f32[32,1,3,3]"}),
+        ),
+        "conv_bn_activation": (
+            (finished, {"x": "f32[1,64,12,12]", "w": "f32[16,64,3,3]", **vectors, "other": "f32[1,16,12,12]"}),
+        ),
+        "window_reduce": (
+            (lambda x: nn.avg_pool(x, 7), {"x": "f32[1,8,7,7]"}),
+            (lambda x: nn.avg_pool(x, 56), {"x": "f32[1,4,56,56]"}),
+            (lambda x: nn.avg_pool(x, 3, stride=2, padding=1), {"x": "f32[1,4,33,33]"}),
+        ),
+        "batch_norm_training": (
+            (trained, {"x": "f32[8,6,28,28]", "scale": "f32[6]", "shift": "f32[6]"}),
+            (trained, {"x": "f32[4096,24]", "scale": "f32[24]", "shift": "f32[24]"}),
+        ),
+        "batch_norm_inference": (
+            (inferred, {"x": "f32[2,16,9,9]", **{k: v for k, v in vectors.items() if k != "b"}}),
+        ),
+    }  # fmt: skip
+
+
+def measured() -> dict[str, dict[str, float]]:
+    """Measures this process' vector width: the largest relative error by pattern and dtype."""
+    longer = programs()
+    result: dict[str, dict[str, float]] = {}
+    for pattern in sorted(patterns()):
+        for dtype in DTYPES:
+            worst = None
+            for probe in probes(pattern, dtype, longer.get(pattern, ())):
+                found = measure(probe)
+                if not found.specials:
+                    print(f"{pattern} {dtype} {probe.kind}: NaN or infinity in another place", file=sys.stderr)
+                if found.relative > 1e-3 and dtype in ("f32", "f64"):
+                    print(f"{pattern} {dtype} {probe.kind} {probe.match.id}: {found.relative:.2g}", file=sys.stderr)
+                worst = max(worst or 0.0, found.relative)
+            if worst is not None:
+                result.setdefault(pattern, {})[dtype] = worst
+                print(f"{pattern:24} {dtype:5} {worst:.2g}", file=sys.stderr)
+    return result
+
+
+def main() -> None:
+    """Measures all widths and writes the table."""
+    if "--here" in sys.argv:
+        print(json.dumps(measured()))
+        return
+    largest: dict[str, dict[str, float]] = {}
+    for width, environment in WIDTHS.items():
+        print(f"{width}-bit vectors", file=sys.stderr)
+        command = [sys.executable, "-m", "benchmarks.measure_envelopes", "--here"]
+        done = subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, check=True, text=True)
+        for pattern, errors in json.loads(done.stdout).items():
+            row = largest.setdefault(pattern, {})
+            for dtype, error in errors.items():
+                row[dtype] = max(row.get(dtype, 0.0), error)
+    lines = [
+        '"""Measured errors of home\'s kernels against float64; written by `benchmarks/measure_envelopes.py`."""',
+        "",
+        "from __future__ import annotations",
+        "",
+        "from typing import Final",
+        "",
+        f'PROBE: Final = "{_versions()}"',
+        '"""What the errors were measured with: the largest of the probe set, over all vector widths, doubled."""',
+        "",
+        "RELATIVE: Final = {",
+    ]
+    for pattern, errors in sorted(largest.items()):
+        row = ", ".join(f'"{dtype}": {_rounded_up(MARGIN * error)}' for dtype, error in errors.items())
+        lines.append(f'    "{pattern}": {{{row}}},')
+    TABLE.write_text("\n".join([*lines, "}", '"""By pattern and dtype: max |got - f64| / max |f64|."""', ""]))
+
+
+def _versions() -> str:
+    names = ", ".join(f"{name} {version(name)}" for name in ("numpy", "llvmlite"))
+    return f"probe set 1; {names}; 128, 256 and 512-bit vectors"
+
+
+def _rounded_up(value: float) -> str:
+    if value == 0.0:
+        return "0.0"
+    digits = float(f"{value:.1e}")
+    return f"{digits if digits >= value else digits + 10 ** (np.floor(np.log10(value)) - 1):.1e}"
+
+
+if __name__ == "__main__":
+    main()

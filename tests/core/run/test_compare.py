@@ -1,0 +1,106 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import topos_core as tp
+from topos_core import nn
+from topos_core.run.compare import compare, difference
+from topos_core.run.executor import make_program
+from topos_core.run.interpreter import interpret
+from topos_core.run.widened import widened
+
+
+def convolved(x, w):
+    return nn.relu(nn.conv2d(x, w, padding=1))
+
+
+def planned(function, *specs, **options):
+    plan = tp.plan(tp.trace(function, *specs), cost="always", **options)
+    tape = plan.tape
+    random = np.random.default_rng(0)
+    given = [random.standard_normal(tape.ops[value].type.shape).astype(np.float32) for value in tape.inputs]
+    return plan.data, given
+
+
+def test_a_fast_plan_stays_inside_its_envelope():
+    plan, given = planned(convolved, tp.f32[1, 8, 9, 9], tp.f32[8, 8, 3, 3])
+    assert len(plan.taken) == 1
+    found = compare(plan, given)
+    assert found.inside
+    (output,) = found.outputs
+    assert output.judgement in ("inside", "equal")
+    assert 0 < output.allowed < 1e-3
+    assert output.absolute <= output.allowed
+    assert found.to_json()["inside"] is True
+
+
+def test_an_exact_plan_is_equal_bit_for_bit():
+    plan, given = planned(lambda x: nn.max_pool(nn.relu(x), 2), tp.f32[1, 8, 10, 10], fidelity="exact")
+    assert len(plan.taken) == 1
+    found = compare(plan, given)
+    assert [output.judgement for output in found.outputs] == ["equal"]
+    assert found.sentences() == ["output 0 f32[1,8,5,5]: equal to the interpreter bit for bit"]
+
+
+def test_a_wrong_kernel_is_outside_and_float64_says_by_how_much():
+    plan, given = planned(convolved, tp.f32[1, 8, 9, 9], tp.f32[8, 8, 3, 3])
+    program = make_program(plan)
+
+    class Wrong:
+        scratch_bytes = 0
+
+        def run(self, bindings, out, threads):
+            out["result"][...] = 0.5
+
+    (step,) = (step for step in program.steps if hasattr(step, "prepared"))
+    steps = tuple(replace(step, prepared=Wrong()) if s is step else s for s in program.steps)
+    found = compare(plan, given, program=replace(program, steps=steps))
+    assert not found.inside
+    (output,) = found.outputs
+    assert output.home_error > 100 * output.interpreter_error
+    assert "outside the envelope" in found.sentences()[0]
+
+
+def test_a_program_that_amplifies_rounding_is_judged_by_float64():
+    def amplified(x):
+        mean = x.mean((0, 2), keepdims=True)
+        return np.sin((x - mean) / np.sqrt(((x - mean) ** 2).mean((0, 2), keepdims=True) + 1e-5) * 1e5)
+
+    plan, given = planned(amplified, tp.f32[8, 4, 30])
+    found = compare(plan, given)
+    (output,) = found.outputs
+    assert output.absolute > output.allowed
+    assert output.judgement == "inside"
+    assert output.home_error is not None
+
+
+@pytest.mark.parametrize(
+    ("home", "recorded", "absolute", "ulps", "judgement"),
+    [
+        ([1.0, np.nan], [1.0, np.nan], 0.0, 0.0, "equal"),
+        ([np.inf], [np.inf], 0.0, 0.0, "equal"),
+        ([np.inf], [1.0], np.inf, np.inf, "outside"),
+        ([np.nan], [1.0], np.inf, np.inf, "outside"),
+        ([-0.0], [0.0], 0.0, 0.0, "inside"),
+        ([1.0 + 2**-22], [1.0], 2**-22, 2.0, "inside"),
+        ([1.5], [1.0], 0.5, 2**22, "outside"),
+        ([], [], 0.0, 0.0, "equal"),
+    ],
+)
+def test_differences_of_floats(home, recorded, absolute, ulps, judgement):
+    found = difference(0, "f32[n]", np.array(home, np.float32), np.array(recorded, np.float32), 1e-6, 0.0)
+    assert (found.absolute, found.ulps, found.judgement) == (absolute, ulps, judgement)
+
+
+def test_differences_of_integers_are_counted():
+    found = difference(0, "i64[3]", np.array([1, 2, 3]), np.array([1, 5, 4]), 1.0, 1.0)
+    assert (found.absolute, found.at, found.judgement) == (2.0, (1,), "outside")
+
+
+def test_the_widened_tape_computes_in_float64():
+    tape = tp.trace(lambda x: (x.astype(np.float16) * 3).astype(np.float32) + np.pad(x, 1)[1:-1], tp.f32[4])
+    wide = widened(tape)
+    assert {op.type.dtype for op in wide.ops} == {"f64"}
+    x = np.array([0.1, 0.2, 0.3, 0.4])
+    np.testing.assert_array_equal(interpret(wide, [x])[0], x * 3 + x)

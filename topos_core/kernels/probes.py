@@ -1,0 +1,179 @@
+"""The float certificate: measures a kernel of home against float64 on a pattern's probe set.
+
+A probe is a program in which the pattern matches, at one dtype, with bindings of one kind: ordinary values, a large mean
+with a tiny spread, ties, zeros of both signs, values near overflow, a NaN or an infinity in one place, memory in another
+order. The reference is the pattern's own formula on the same bindings in float64, so what is measured is the kernel.
+"""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from topos_core.kernels.home.manifest import prepare
+from topos_core.matching.catalog import patterns
+from topos_core.matching.match import Match
+from topos_core.matching.search import search
+from topos_core.ops.cast import cast_array
+from topos_core.ops.catalog import definition
+from topos_core.recording.trace import trace
+from topos_core.tape.tape import Tape
+from topos_core.tape.type import TensorType, numpy_dtype
+
+LARGE: Final = {"f16": (100.0, 1.0), "bf16": (100.0, 4.0), "f32": (1e4, 1e-1), "f64": (1e5, 1.0)}
+"""A mean and a spread that the dtype still tells apart."""
+HUGE: Final = {"f16": 3e2, "bf16": 1e30, "f32": 1e30, "f64": 1e250}
+"""Values whose squares overflow the dtype, or nearly."""
+
+Program = tuple[Callable[..., Any], Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One program and the kind of values that go in."""
+
+    tape: Tape
+    match: Match
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A kernel's largest error on one probe, relative to the output's largest magnitude, and whether specials agreed.
+
+    Args:
+        relative: max |got - f64| / max |f64| over the outputs, where both formulas are finite.
+        specials: Whether NaN and infinities stand where the reference has them.
+    """
+
+    relative: float
+    specials: bool
+
+
+KINDS: Final = ("normal", "large mean", "ties", "zeros", "huge", "nan", "infinity", "moved")
+
+
+def probes(pattern: str, dtype: str, programs: Iterable[Program] = ()) -> Iterator[Probe]:
+    """Gives every kind of probe for a pattern's examples and for further programs."""
+    own = [(example.function, example.specs) for example in patterns()[pattern].examples]
+    for function, specs in (*own, *programs):
+        typed = {name: spec.replace("f32", dtype) for name, spec in specs.items()}
+        tape = trace(function, **typed)
+        found = [match for match in search(tape, patterns().values()).matches if match.pattern == pattern]
+        whole = max(found, key=lambda match: (match.root, len(match.interior)), default=None)
+        if whole is None or tape.ops[whole.root].type.dtype != dtype:
+            continue  # an example that casts has its own dtype; one that matches at one width only has no other probe
+        for kind in KINDS:
+            yield Probe(tape, whole, kind)
+
+
+def measure(probe: Probe) -> Measured:
+    """Runs a probe through the kernel and compares with float64."""
+    tape, match = probe.tape, probe.match
+    special = "x" if "x" in match.bindings else next(iter(match.bindings))
+    arrays = {
+        name: _values(tape.ops[value].type, name, probe.kind if name == special else "normal")
+        for name, value in match.bindings.items()
+    }
+    produced = {"result": match.root, **{name: values[0] for name, values in match.named.items()}}
+    out = {}
+    for name, value in produced.items():
+        kind = tape.ops[value].type
+        out[name] = np.zeros(kind.shape, numpy_dtype(kind.dtype))
+    formula = importlib.import_module(f"topos_core.patterns.{match.pattern}").evaluate
+    wider = np.longdouble if tape.ops[match.root].type.dtype == "f64" else np.float64
+    with np.errstate(all="ignore"):
+        prepare(tape, match, {}).run(arrays, out, 1)
+        exact = formula(match.facts, {name: _wide(array, wider) for name, array in arrays.items()})
+        recorded = _recorded(tape, match, arrays)
+        worst, agree = 0.0, True
+        for name, value in produced.items():
+            reference = np.asarray(exact["root" if name == "result" else name])
+            compare = _compare_huge if probe.kind == "huge" else _compare
+            error, same = compare(out[name], reference, recorded[value])
+            worst, agree = max(worst, error), agree and same
+    return Measured(worst, agree)
+
+
+def _recorded(tape: Tape, match: Match, arrays: Mapping[str, np.ndarray]) -> dict[int, np.ndarray]:
+    """Computes the match's values with the recorded ops from its bindings."""
+    values = {match.bindings[name]: array for name, array in arrays.items()}
+    for value in sorted({*match.interior, *match.produced} - values.keys()):
+        op = tape.ops[value]
+        values[value] = definition(op.name).evaluate([values[o] for o in op.operands], op.attributes, op.type)
+    return values
+
+
+def _compare(got: np.ndarray, exact: np.ndarray, recorded: np.ndarray) -> tuple[float, bool]:
+    """Gives the error relative to the largest output, and whether NaN and infinities stand where they should."""
+    if got.dtype.kind in "iub":
+        return 0.0, bool(np.array_equal(got.reshape(exact.shape), exact))
+    wide, exact = _wide(got, exact.dtype.type).reshape(-1), exact.reshape(-1)
+    exact = np.where(np.abs(exact) > _largest(got.dtype), np.copysign(np.inf, exact), exact)
+    fine = np.isfinite(exact)
+    agree = bool(np.array_equal(wide[~fine], exact[~fine], equal_nan=True)) and bool(np.isfinite(wide[fine]).all())
+    if not fine.any() or not agree:
+        return 0.0, agree
+    largest = np.abs(exact[fine]).max()
+    error = np.abs(wide[fine] - exact[fine]).max()
+    return float(error / largest) if largest else float(error), agree
+
+
+def _compare_huge(got: np.ndarray, exact: np.ndarray, recorded: np.ndarray) -> tuple[float, bool]:
+    """Where squares overflow, a kernel may be as wrong as the recorded ops and no worse."""
+    if got.dtype.kind in "iub":
+        return _compare(got, exact, recorded)
+    wide, exact = _wide(got, exact.dtype.type).reshape(-1), exact.reshape(-1)
+    plain = _wide(recorded, exact.dtype.type).reshape(-1)
+    fine = np.isfinite(exact) & np.isfinite(plain) & ~(np.abs(wide - exact) <= np.abs(plain - exact))
+    if not fine.any():
+        return 0.0, True
+    if not np.isfinite(wide[fine]).all():
+        return 0.0, False
+    return float(np.abs(wide[fine] - exact[fine]).max() / np.abs(exact[fine]).max()), True
+
+
+def _largest(dtype: np.dtype) -> float:
+    """Gives the largest number that rounds to a finite one."""
+    if dtype.kind != "f":
+        import ml_dtypes
+
+        return float(ml_dtypes.finfo(dtype).max)
+    return float(np.finfo(dtype).max)
+
+
+def _values(kind: TensorType, name: str, what: str) -> np.ndarray:
+    """Makes a binding's values; a variance is never negative."""
+    random = np.random.default_rng(zlib.crc32(f"{kind} {name} {what}".encode()))
+    dtype = numpy_dtype(kind.dtype)
+    shape = kind.shape
+    if dtype.kind in "iub":
+        return random.integers(0, 2, shape).astype(dtype)
+    if "variance" in name:
+        return (random.random(shape) + 0.5).astype(dtype)
+    values = random.standard_normal(shape)
+    if what == "large mean":
+        mean, spread = LARGE[kind.dtype]
+        values = values * spread + mean
+    elif what == "ties":
+        values = np.round(values)
+    elif what == "zeros":
+        values = np.copysign(0.0, values)
+    elif what == "huge":
+        values = values * HUGE[kind.dtype]
+    elif what in ("nan", "infinity") and values.size:
+        values.reshape(-1)[values.size // 2] = np.nan if what == "nan" else np.inf
+    array = cast_array(values, dtype)
+    if what == "moved" and array.ndim > 1:
+        order = tuple(range(array.ndim))[::-1]
+        return np.ascontiguousarray(array.transpose(order)).transpose(order)
+    return array
+
+
+def _wide(array: np.ndarray, dtype: type) -> np.ndarray:
+    return array if array.dtype.kind in "iub" else array.astype(dtype)
