@@ -1,4 +1,4 @@
-"""Microseconds per recorded op: `python -m benchmarks.recording`. Run on a quiet core; the least of several runs is shown.
+"""Microseconds per recorded op: `python -m benchmarks.recording`. Processor time; run on a quiet core, the least of several runs is shown.
 
 The network is convolution, batch norm and relu with a residual, at about 400, 4,000 and 15,000 ops.
 """
@@ -52,9 +52,9 @@ def least(function: Callable[[], Any], repeat: int) -> float:
     times = []
     for _ in range(repeat):
         gc.collect()
-        start = time.perf_counter()
+        start = time.process_time()
         function()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times)
 
 

@@ -84,6 +84,7 @@ class Locator:
         self._codes: dict[int, _Code] = {}
         self._rows: dict[tuple[int, ...], int] = {}
         self._keys: list[tuple[int, ...] | Location] = []
+        self._frames: dict[tuple[int, int], Frame] = {}
         self._scopes: list[tuple[tuple[str, int], ...]] = [()]
 
     def here(self) -> int:
@@ -144,10 +145,18 @@ class Locator:
         if isinstance(key, Location):
             return key
         infos = [self._codes[each] for each in key[1::2]]
-        frames = tuple(_frame(info, at, sources) for info, at in zip(infos, key[2::2], strict=True))
+        frames = tuple(self._frame(info, at, sources) for info, at in zip(infos, key[2::2], strict=True))
         entries = [at for at, info in enumerate(infos) if info.code is self.entry]
         below = frames[: entries[-1] if entries else len(frames)]
         return Location(frames, _scope(frames, len(frames) - len(below), self._scopes[key[0]]))
+
+    def _frame(self, info: _Code, instruction: int, sources: SourceSnapshot) -> Frame:
+        """Resolves a frame once: most rows share their outer frames."""
+        key = (id(info.code), instruction)
+        frame = self._frames.get(key)
+        if frame is None:
+            frame = self._frames[key] = _frame(info, instruction, sources)
+        return frame
 
     def resolve(self, sources: SourceSnapshot) -> tuple[tuple[Location, ...], list[int]]:
         """Resolves every row; gives the distinct locations and, for each row, its index among them."""
