@@ -40,6 +40,7 @@ class Composer:
     findings: list[Finding] = field(init=False, default_factory=list)
     _ids: dict[str, str] = field(init=False, default_factory=dict)
     _by_id: dict[str, Decision] = field(init=False, default_factory=dict)
+    _inside: dict[str, list[Decision]] = field(init=False, default_factory=dict)
     _used: Counter[str] = field(init=False, default_factory=Counter)
     _elsewhere: list[tuple[str, dict[str, Decision], dict[str, Decision]]] = field(init=False, default_factory=list)
     _keys: Counter[tuple[str, ...]] = field(init=False, default_factory=Counter)
@@ -51,6 +52,8 @@ class Composer:
         for decision in self.plan.decisions:
             self._ids[decision.match.id] = self._unique(decision.match.pattern, decision.match.root)
             self._by_id[decision.match.id] = decision
+            if decision.verdict == "taken" and decision.parent is not None:
+                self._inside.setdefault(decision.parent, []).append(decision)
         for other in self.others:
             own = {d.match.id: d for d in other.decisions}
             self._by_id = {**own, **self._by_id}  # a winner of another consumer is no decision of this one
@@ -271,7 +274,10 @@ class Composer:
                 found.append(phrases.error_bound(envelope.relative, envelope.absolute, display(envelope.probe)))
         elif d.verdict == "blocked":
             found.append(phrases.would_cost(numbers["price"], machine))
-            found.append(phrases.one_by_one(round(numbers["calls_before"].value)))
+            smaller = [facts.title(c.match.pattern, c.match.facts) for c in self._inside.get(d.match.id, ())]
+            found.append(
+                phrases.taken_inside(smaller) if smaller else phrases.one_by_one(round(numbers["calls_before"].value))
+            )
             for row, path in zip(d.observations, d.paths, strict=True):
                 if len(path) > 1:
                     steps = [name for name, _ in groupby(self.places.called(v) for v in path)]

@@ -87,7 +87,7 @@ def blocked(value: str, reader: str, more: int) -> str:
 
 def blocked_finding(title: str, value: str, reader: str) -> str:
     """Heads the finding at the reader's line."""
-    return f"blocked: {title} runs as recorded because {value} is read by {reader} here"
+    return f"blocked: {title} cannot run as one because {value} is read by {reader} here"
 
 
 def reader(kind: ObservationKind, name: str | None) -> str:
@@ -167,6 +167,11 @@ def traffic(before: Number, after: Number) -> str:
 def one_by_one(calls: int) -> str:
     """Says what runs in place of a region that is not taken."""
     return "its one op runs as recorded" if calls == 1 else f"its {calls} ops run one by one"
+
+
+def taken_inside(titles: Sequence[str]) -> str:
+    """Says what smaller regions run in a blocked one's place."""
+    return f"in its place runs {_listed(titles)}, and the rest op by op"
 
 
 def writes_back(names: Sequence[str]) -> str:

@@ -159,7 +159,7 @@ def test_the_finding_stands_at_the_reader_with_the_values_own_line_related() -> 
     assert (finding["path"], finding["line"], finding["column"], finding["end_column"]) == ("model.py", 8, 4, 34)
     assert (
         finding["headline"]
-        == "blocked: linear bias activation runs as recorded because `product` is read by `tp.observe` here"
+        == "blocked: linear bias activation cannot run as one because `product` is read by `tp.observe` here"
     )
     assert [(r["message"], r["line"]) for r in finding["related"]] == [
         ("the value is made here", 7),

@@ -26,7 +26,7 @@ def test_a_plan_is_told_verdict_first_and_the_larger_before_the_smaller() -> Non
         "          model.py:9:14\n"
         "          `product` is read by `tp.observe`; the faster form never makes it\n"
         "          reading it costs about N per run (modelled, reference)\n"
-        "          its 3 ops run one by one\n"
+        "          in its place runs linear and elementwise chain, and the rest op by op\n"
         "          you can: observe `np.maximum(product + bias, 0)` at model.py:9:14 instead: that costs nothing\n"
         "          stablehlo: blocked: `product` is read by `tp.observe`; the faster form never makes it\n"
         "\n"
