@@ -145,15 +145,19 @@ def _roles(axes: Sequence[Axis], kernel: Sequence[int]) -> list[str] | None:
     """Names the role of every image axis: a usual order where one fits, else by kind; None where no layout can say it."""
     rank = len(axes)
     options = [(order, rank - 2) for order in usual(rank - 2, "bfS", "bSf")] if rank >= 2 else []
-    options += [(order, rank - 1) for order in usual(rank - 1, "fS", "Sf")]
+    depthwise = len(kernel) == rank and any(axis.kept for axis in axes if axis.kind == "channel")
+    if len(kernel) == rank + 1 or depthwise:  # without a batch only where the kernel's rank says so
+        options += [(order, rank - 1) for order in usual(rank - 1, "fS", "Sf")]
     options.sort(key=lambda option: option[1] != len(kernel) - 2)  # stable: the kernel's own rank decides first
     for order, _ in options:
         pairs = list(zip(axes, order, strict=True))
         if not all(_may_play(axis, role) for axis, role in pairs):
             continue
+        if "b" not in order and any(axis.kind == "unit" and role != "f" for axis, role in pairs):
+            continue  # that unit is the batch
         whole = any(axis.kind == "channel" and role != "f" for axis, role in pairs)
         lone_groups = any(axis.kind == "channel" and role == "f" and not axis.reduced for axis, role in pairs)
-        if whole and lone_groups and 1 not in kernel:
+        if whole and lone_groups and (1 not in kernel or len(order) == len(kernel)):
             continue  # the reduced axis beside lone groups is their channel, not a spatial axis
         return list(order)
     return _roles_by_kind(axes)

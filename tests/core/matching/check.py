@@ -15,11 +15,14 @@ from topos_core.recording.trace import trace
 from topos_core.run.interpreter import interpret
 from topos_core.tape.tape import Tape
 
+WINDOWS = ("convolution", "conv_bn_activation", "window_reduce")
+"""The patterns that this folder is about; scalar cores have checks of their own."""
+
 
 def check(function: Callable[..., Any], specs: Mapping[str, str], seed: int = 0) -> tuple[Tape, Pool]:
     """Records and searches a program; every match found must give what the recorded ops give."""
     tape = trace(function, **specs)
-    pool = search(tape, patterns().values())
+    pool = search(tape, [pattern for name, pattern in patterns().items() if name in WINDOWS])
     evaluate(tape, pool, seed)
     return tape, pool
 

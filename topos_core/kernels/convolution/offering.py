@@ -26,6 +26,10 @@ def offer_convolution(
         return Decline(
             "TP206", "no-kernel", f"the kernels compute in floats, this convolution is {root}; cast it to f32 or f64"
         )
+    if len(facts.windows) > 3:
+        return Decline(
+            "TP206", "no-kernel", f"home has kernels for 1 to 3 spatial axes, this convolution has {len(facts.windows)}"
+        )
     measured = envelope(match.pattern, root.dtype)
     if measured is None:
         return unmeasured(match.pattern, root.dtype)
