@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from topos_core.errors import ConfigurationError, ToposError
 from topos_core.session.client import Cancelled
+from topos_core.session.machines import machines
 from topos_core.session.messages import failure
 from topos_core.session.places import error_of
 from topos_core.session.projects import Projects, expand
@@ -61,6 +62,10 @@ class AgentPlanner:
     def root(self, target: str) -> str:
         """Names the folder that a target's paths are relative to."""
         return self._of_target[target].root
+
+    def machines(self) -> Sequence[str]:
+        """Names the machine profiles that may be asked for."""
+        return machines()
 
     def close(self) -> None:
         """Ends the agents."""

@@ -90,7 +90,15 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
     @api.get("/plans/{plan_id}/skeleton", summary="What the first paint shows: figures, counts, scopes")
     def skeleton(request: Request, plan_id: PlanId) -> Response:
         plan, document = traced(plan_id)
-        return _json(request, {**_state(plan), **payloads.skeleton(document), "root": plans.planner.root(plan.target)})
+        return _json(
+            request,
+            {
+                **_state(plan),
+                **payloads.skeleton(document),
+                "root": plans.planner.root(plan.target),
+                "machines": list(plans.planner.machines()),
+            },
+        )
 
     @api.get("/plans/{plan_id}/graph", summary="The recorded ops in columns; immutable under its digest")
     def graph(request: Request, plan_id: PlanId, digest: Annotated[str, Query(max_length=64)] = "") -> Response:

@@ -32,7 +32,7 @@ def _data(document: Document, emitted: str | None) -> dict[str, Any]:
     }
     return {
         "state": state,
-        "skeleton": {**state, **payloads.skeleton(document), "root": ""},
+        "skeleton": {**state, **payloads.skeleton(document), "root": "", "machines": []},
         "graph": payloads.graph_data(document),
         "plan": payloads.plan_data(document),
         "sources": document.get("sources", []),

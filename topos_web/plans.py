@@ -47,6 +47,10 @@ class Planner(Protocol):
         """Names the folder that a target's paths are relative to."""
         ...
 
+    def machines(self) -> Sequence[str]:
+        """Names the machine profiles that may be asked for."""
+        ...
+
     def close(self) -> None:
         """Ends the process behind it."""
         ...

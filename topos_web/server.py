@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+import signal
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 import uvicorn
@@ -25,7 +27,18 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._hub = hub
 
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Takes signals while serving; being told to stop is the usual end, so they are not raised again."""
+        kept = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in kept.items():
+                signal.signal(number, handler)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Ends the streams first."""
         self._hub.close()
         super().handle_exit(sig, frame)
 
@@ -49,6 +62,7 @@ def serve(
 
     plans = Plans(planner, changed)
     bound = bind(port)
+    bound.listen(128)  # who reads the URL may connect at once; the server takes over what waits
     config = uvicorn.Config(
         app.build(plans, hub, token, static.load()), log_level="error", access_log=False, server_header=False,
         timeout_graceful_shutdown=2, ws="none", lifespan="off",

@@ -39,9 +39,14 @@ class GivenPlanner:
                               headline=region["headline"].replace("blocked", "taken"))  # fmt: skip
             if region["pattern"] in options.get("off", ()):
                 region.update(verdict="declined", code="TP208", word="switched-off", reason="declined: switched off")
+            if options.get("machine", "reference") != "reference":
+                region["cost"] = {
+                    n: f | {"value": f["value"] / 10} if f["unit"] == "second" else f for n, f in region["cost"].items()
+                }
             if "consumer" in options:
                 region["consumer"] = options["consumer"]
-        document["consumer"] = options.get("consumer", document["consumer"])
+        for name in ("consumer", "machine", "fidelity"):
+            document[name] = options.get(name, document[name])
         verdicts = [r["verdict"] for r in document["regions"]]
         document["counts"] |= {v: verdicts.count(v) for v in ("taken", "declined", "blocked", "near_miss")}
         return document
@@ -51,13 +56,19 @@ class GivenPlanner:
         if "<b>" in target:
             failure = {"code": "TP410", "message": "op <script> has no StableHLO form", "path": None, "line": None}
             raise PlannerError(failure)
-        return 'func.func public @main(%arg0: tensor<1x1x6x6xf32>) -> tensor<1x2x2x2xf32> {\n  return %0\n} loc("x")\n'
+        made = "\n".join(
+            f'    %v{v} = stablehlo.add %v{v - 1}, %v{v - 1} : tensor<2xf32> loc("m.py":{v}:1)' for v in (8, 10, 15, 17)
+        )
+        return f"module {{\n  func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {{\n{made}\n    return %v17\n  }}\n}}\n"
 
     def files(self) -> Sequence[str]:
         return self._files
 
     def root(self, target: str) -> str:
         return "/srv/models"
+
+    def machines(self) -> Sequence[str]:
+        return ["reference", "a100"]
 
     def close(self) -> None:
         self.closed.set()

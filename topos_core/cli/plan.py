@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from typing import Any
 
 from topos_core.cli.main import OK, exit_code_of
 from topos_core.cli.options import (
@@ -17,7 +19,8 @@ from topos_core.cli.options import (
     request_options,
 )
 from topos_core.cli.terminal import Terminal
-from topos_core.session.projects import projects
+from topos_core.errors import ConfigurationError
+from topos_core.session.projects import only, projects
 from topos_core.session.workspace import parse_target
 
 
@@ -27,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="prints the document `topos.plan/1`, one a line for each entry"
     )
+    parser.add_argument("--html", metavar="FILE", help="writes the viewer's page of the plan into one file")
     add_consumer(parser)
     add_fidelity(parser)
     add_cost(parser)
@@ -45,10 +49,12 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     target = parse_target(arguments.target)
     with projects(terminal.progress, untrusted=arguments.untrusted) as opened:
         options = request_options(arguments, opened.workspace(target.path).configuration, "reference")
-        reply = opened.trace(target, {**options, "sources": not arguments.json})
+        reply = opened.trace(target, {**options, "sources": arguments.html is not None or not arguments.json})
     if "error" in reply:
         terminal.failure(reply["error"])
         return exit_code_of(reply["error"]["code"])
+    if arguments.html is not None:
+        _write_html(only(arguments.target, reply), arguments.html)
     status = OK
     for entry in reply["entries"]:
         if "error" in entry:
@@ -61,3 +67,24 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
                 else render_plan(entry["document"], colour=terminal.colour)
             )
     return status
+
+
+def _write_html(entry: Mapping[str, Any], file: str) -> None:
+    """Writes one entry's plan with the page's own exporter, which core finds by its entry point."""
+    from importlib.metadata import entry_points
+
+    if "error" in entry:
+        return  # told with the others
+    found = next(iter(entry_points(group="topos.exporters", name="html")), None)
+    if found is None:
+        raise ConfigurationError(
+            "`topos plan --html` is not installed beside topos_core; install topos-inspector with pip", code="TP506"
+        )
+    text: str = found.load()(entry["document"])
+    try:
+        with open(file, "w", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{file} cannot be written: {(error.strerror or str(error)).lower()}", code="TP505"
+        ) from None

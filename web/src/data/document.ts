@@ -180,6 +180,7 @@ export interface PlanState {
 export interface Skeleton extends Omit<PlanState, 'counts'>, PlanHead {
   paths: string[];
   root: string;
+  machines: string[];
 }
 
 /** What a plan is asked for; field names are the agent's. */

@@ -42,7 +42,7 @@ interface Step {
   key: string;
   name: string;
   kind: 'scope' | 'call';
-  /** For a call: the frame inside the callee, by which a loop's next round is told from the last. */
+  /** The frame inside, by which a loop's next round is told from the last; -1 where there is none. */
   inner: number;
 }
 
@@ -93,10 +93,10 @@ function gather(model: Model, owner: Int32Array): Draft {
   return root;
 }
 
-/** Whether an op still belongs to this instance; a call whose first line comes back has begun its next round. */
+/** Whether an op still belongs to this instance; one whose first place comes back after others has begun its next round. */
 function continues(scope: Draft, step: Step): boolean {
   if (scope.stepKey !== step.key) return false;
-  if (scope.kind === 'scope') return true;
+  if (step.inner < 0) return true;
   if (step.inner !== scope.first) scope.left = true;
   return !(scope.left && step.inner === scope.first);
 }
@@ -104,7 +104,11 @@ function continues(scope: Draft, step: Step): boolean {
 function chainOf(model: Model, location: number): Step[] {
   const [scope, frames] = model.graph.locations[location];
   const names = model.graph.scopes[scope];
-  if (names.length) return names.map((name, i) => ({ key: `s${i}/${name}`, name, kind: 'scope', inner: -1 }));
+  if (names.length) {
+    // a scope may be a function that a loop calls: the frame inside it tells one round from the next
+    const own = frames.filter((row) => model.graph.frames[row][6] !== 'framework').reverse();
+    return names.map((name, i) => ({ key: `s${i}/${name}`, name, kind: 'scope', inner: own[i + 1] ?? -1 }));
+  }
   const steps: Step[] = [];
   let inLibrary = false;
   for (let j = frames.length - 1; j > 0; j--) {
@@ -175,6 +179,7 @@ function number(model: Model, draft: Draft, owner: Int32Array): Tree {
   const seen = new Map<string, number>();
   const finish = (node: Draft, parent: number, depth: number): number => {
     const id = scopes.length;
+    if (parent >= 0 && scopes[parent].kind === 'fold' && scopes[parent].name === node.name) node.name = `${node.name} ${scopes[parent].children.length}`;
     const path = parent < 0 ? '' : `${scopes[parent].key}/${node.name}`;
     const again = seen.get(path) ?? 0;
     seen.set(path, again + 1);

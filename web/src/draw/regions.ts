@@ -17,6 +17,7 @@ export interface DrawnRegion {
 
 const PAD = 9;
 const NESTED_PAD = 6;
+const RIVAL_PAD = 5;
 
 /** Draws regions of one scene and one plan, each once. */
 export class RegionDrawer {
@@ -45,7 +46,7 @@ export class RegionDrawer {
     if (known !== undefined) return known;
     const filled = this.chosen(region);
     const members = this.members(region, filled);
-    const outer = sleeve(this.scene, members, this.routes(members), this.pad(region));
+    const outer = sleeve(this.scene, members, this.routes(members), this.pad(region) + (filled ? 0 : RIVAL_PAD));
     const drawn = outer && { region, filled, sleeve: outer };
     this.known.set(region.id, drawn);
     return drawn;

@@ -9,6 +9,7 @@ export interface View {
   shown?: Record<string, number>;
   consumer?: string;
   fidelity?: string;
+  machine?: string;
   observe?: number[];
   ignore?: number[];
   off?: string[];
@@ -29,6 +30,7 @@ export function write(view: View): string {
     ['shown', list(Object.entries(view.shown ?? {}).map(([key, i]) => `${key}=${i}`))],
     ['consumer', view.consumer],
     ['fidelity', view.fidelity],
+    ['machine', view.machine],
     ['observe', list(view.observe)],
     ['ignore', list(view.ignore)],
     ['off', list(view.off)],
@@ -57,7 +59,7 @@ export function read(fragment: string): View {
   return {
     plan: text('plan'), selection: text('sel'), open: texts('open'),
     shown: shown && Object.fromEntries(shown.filter(([, i]) => Number.isInteger(i))),
-    consumer: text('consumer'), fidelity: text('fidelity'), observe: numbers('observe'), ignore: numbers('ignore'),
+    consumer: text('consumer'), fidelity: text('fidelity'), machine: text('machine'), observe: numbers('observe'), ignore: numbers('ignore'),
     off: texts('off'), query: text('q'), filter: texts('show'), compare: text('compare'),
     camera: camera?.length === 3 && camera.every(Number.isFinite) ? (camera as [number, number, number]) : undefined,
   };

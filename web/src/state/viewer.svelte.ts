@@ -229,10 +229,10 @@ export class Viewer {
     }
     this.open = open;
     this.shown = new Map(Object.entries(view.shown ?? {}).flatMap(([key, i]) => (byKey.has(key) ? [[byKey.get(key)!.id, i] as const] : [])));
-    if (view.consumer || view.fidelity || view.observe?.length || view.ignore?.length || view.off?.length) {
-      const { consumer, fidelity, observe, ignore, off } = view;
-      this.options = defined({ consumer, fidelity, observe, ignore, off });
-    } else if (!this.options.consumer && !this.options.fidelity) this.options = EMPTY;
+    if (view.consumer || view.fidelity || view.machine || view.observe?.length || view.ignore?.length || view.off?.length) {
+      const { consumer, fidelity, machine, observe, ignore, off } = view;
+      this.options = defined({ consumer, fidelity, machine, observe, ignore, off });
+    } else if (!this.options.consumer && !this.options.fidelity && !this.options.machine) this.options = EMPTY;
     if (view.camera) this.camera = { x: view.camera[0], y: view.camera[1], k: view.camera[2] };
     this.selection = this.parseSelection(view.selection);
   }
@@ -245,10 +245,10 @@ export class Viewer {
 
   /** Everything that a link must bring back. */
   view(): View {
-    const { consumer, fidelity, observe, ignore, off } = this.options;
+    const { consumer, fidelity, machine, observe, ignore, off } = this.options;
     return {
       plan: this.planId ?? undefined, selection: this.selectionText(), open: this.openText(), shown: this.shownText(),
-      consumer, fidelity, observe, ignore, off, query: this.query || undefined,
+      consumer, fidelity, machine, observe, ignore, off, query: this.query || undefined,
       filter: this.filter.size === 4 ? undefined : [...this.filter], compare: this.compared?.name,
       camera: [this.camera.x, this.camera.y, this.camera.k],
     };

@@ -1,0 +1,124 @@
+"""The page for people who see it otherwise: axe's rules, contrast of every colour pair, colour-blind looks, no motion."""
+
+from __future__ import annotations
+
+from importlib import resources
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import Open
+from tests.web.documents import convolution, decoder, norms
+
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+STATES = {
+    "first look": "",
+    "blocked": """page.locator('.entry[data-verdict="blocked"]').click()""",
+    "op": """page.locator('[data-box="op"]').nth(4).click(); page.keyboard.press("l")""",
+    "what-if": """page.locator('.entry').first.click(); page.get_by_role("button", name="What if it were not").click()""",
+    "help": """page.keyboard.press("?")""",
+    "emitted": """page.locator(".emitted .twist").click(); page.locator("summary").first.click()""",
+    "compared": """page.get_by_label("Compare with").select_option(index=1); page.get_by_test_id("changes").wait_for()""",
+}
+
+
+def violations(page: Any) -> list[str]:
+    pytest.importorskip("axe_playwright_python", reason="the package axe-playwright-python is missing")
+    page.evaluate(resources.files("axe_playwright_python").joinpath("axe.min.js").read_text())
+    found = page.evaluate("tags => axe.run(document, {resultTypes: ['violations'], runOnly: tags})", RULES)
+    return [f"{v['id']}: {node['html'][:160]}" for v in found["violations"] for node in v["nodes"][:3]]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_axe_finds_nothing(open_page: Open, theme: str, state: str) -> None:
+    page, *_ = open_page(convolution(observed=True), norms(), theme=theme)
+    exec(STATES[state], {"page": page})
+    page.wait_for_timeout(150)
+    assert violations(page) == []
+
+
+def test_axe_finds_nothing_in_a_deep_model(open_page: Open, theme: str) -> None:
+    page, *_ = open_page(decoder(500), theme=theme)
+    page.locator('[role="tree"] .twist').first.click()
+    page.keyboard.press("n")
+    page.locator('.sleeve[data-verdict="blocked"]').wait_for(state="attached")
+    assert violations(page) == []
+
+
+# text on ground, then signs and lines on ground: WCAG 1.4.3 and 1.4.11
+TEXTS = [(t, g) for t in ("text", "muted", "accent", "taken-text", "declined-text", "blocked-text", "near-miss-text")
+         for g in ("background", "canvas", "panel", "raised", "hover", "frame", "node")]  # fmt: skip
+SIGNS = [(t, g) for t in ("taken", "declined", "blocked", "near-miss", "select", "node-line", "edge", "strong-line", "accent")
+         for g in ("canvas", "panel", "raised", "frame")]  # fmt: skip
+
+
+def test_every_colour_pair_has_contrast(open_page: Open, theme: str) -> None:
+    page, *_ = open_page(norms(), theme=theme)
+    names = sorted({name for pair in TEXTS + SIGNS for name in pair})
+    colours = page.evaluate(
+        """names => { const probe = document.createElement('span'); document.body.append(probe);
+        return Object.fromEntries(names.map(n => { probe.style.color = `var(--${n})`; return [n, getComputedStyle(probe).color]; })); }""",
+        names,
+    )
+    low = [
+        f"{front} on {ground}: {ratio:.2f}"
+        for pairs, least in ((TEXTS, 4.5), (SIGNS, 3.0))
+        for front, ground in pairs
+        if (ratio := contrast(colours[front], colours[ground])) < least
+    ]
+    assert low == []
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour: str) -> float:
+    channels = [float(part) / 255 for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("deficiency", ["achromatopsia", "deuteranopia", "protanopia", "tritanopia"])
+def test_verdicts_stay_apart_for_every_eye(open_page: Open, theme: str, deficiency: str) -> None:
+    """The drawn sleeves differ in brightness or texture: their screenshots are far apart even without colour."""
+    pytest.importorskip("PIL", reason="the package pillow is missing")
+    import io
+
+    import numpy as np
+    from PIL import Image
+
+    looks: dict[str, Any] = {}
+    for document, verdicts in ((convolution(observed=True), ("blocked", "taken")), (norms(), ("declined",))):
+        page, *_ = open_page(document, theme=theme)
+        page.context.new_cdp_session(page).send("Emulation.setEmulatedVisionDeficiency", {"type": deficiency})
+        for verdict in verdicts:
+            swatch = page.locator(f".swatch.{verdict}")
+            image = Image.open(io.BytesIO(swatch.screenshot())).convert("L").resize((30, 18))
+            looks[verdict] = np.asarray(image, dtype=float)
+    for one, other in combinations(looks, 2):
+        assert np.abs(looks[one] - looks[other]).mean() > 4, (one, other)
+
+
+def test_motion_is_left_out_where_it_is_unwanted(open_page: Open) -> None:
+    page, *_ = open_page(norms(), reduced_motion="reduce")
+    page.locator('.entry[data-verdict="declined"]').first.click()
+    before = page.locator("svg.ground > g").get_attribute("transform")
+    page.wait_for_timeout(250)
+    assert page.locator("svg.ground > g").get_attribute("transform") == before
+    moving = "[...document.getAnimations()].filter(a => a.playState === 'running').length"
+    assert page.evaluate(moving) == 0
+
+
+def test_every_target_is_large_enough(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True))
+    page.locator('.entry[data-verdict="blocked"]').click()
+    small = page.locator("button:visible, select:visible, summary:visible").evaluate_all(
+        """all => all.filter(e => !e.classList.contains('link') && !e.closest('.gutter, .line, [role="tree"]'))
+        .map(e => [e.outerHTML.slice(0, 80), e.getBoundingClientRect()])
+        .filter(([, r]) => r.height < 24 && r.width < 24).map(([html]) => html)"""
+    )
+    assert small == []

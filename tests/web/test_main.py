@@ -1,0 +1,166 @@
+"""`topos view` as a process: what it prints, how it ends, what it answers on real models."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = """\
+import numpy as np
+import topos_core as tp
+
+
+@tp.model(x=tp.f32[4, 8], w=tp.f32[8, 8])
+def main(x, w):
+    hidden = np.maximum(x @ w, 0)
+    return np.tanh(hidden) * 2.0
+"""
+
+
+@contextlib.contextmanager
+def view(*targets: str, port: int = 0) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    command = [sys.executable, "-m", "topos_web", *targets, "--no-browser", "--port", str(port)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=ROOT
+    )
+    try:
+        assert process.stdout is not None
+        yield process, process.stdout.readline().strip()
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise
+
+
+def get(url: str, path: str) -> Any:
+    base, token = url.split("?")
+    with urllib.request.urlopen(f"{base}{path}?{token}") as answer:
+        return json.load(answer)
+
+
+def first_plan(process: subprocess.Popen[str], url: str) -> dict[str, Any]:
+    assert process.stdout is not None
+    process.stdout.readline()  # the plan's first line stands there once it is traced
+    plan: dict[str, Any] = get(url, "api/v1/plans")[0]
+    return plan
+
+
+def test_the_url_comes_first_and_the_plan_after_it() -> None:
+    with view("examples/observed.py:hidden_observed") as (process, url):
+        assert url.startswith("http://127.0.0.1:")
+        assert "/?token=" in url
+        assert process.stdout is not None
+        head = process.stdout.readline()
+        assert head.startswith("examples/observed.py:hidden_observed")
+        assert "1 blocked" in process.stdout.readline()
+
+
+def test_a_real_model_is_served_in_all_tiers() -> None:
+    with view("examples/observed.py:hidden_observed") as (process, url):
+        plan = first_plan(process, url)
+        at = f"api/v1/plans/{plan['id']}"
+        regions = get(url, f"{at}/regions")
+        blocked = next(r for r in regions["regions"] if r["verdict"] == "blocked")
+        assert blocked["code"] == "TP101"
+        assert get(url, f"{at}/skeleton")["machines"][:1] == ["host"]
+        assert "tp.observe(columns" in get(url, f"{at}/sources/0")["text"]
+        node = get(url, f"{at}/nodes/{blocked['root']}")
+        assert blocked["id"] in node["regions"]
+        changes = post(url, f"{at}/whatif", {"base": plan["revision"], "options": {"ignore": blocked["observations"]}})
+        assert [r["verdict"] for r in changes["changed"] if r["id"] == blocked["id"]] == ["taken"]
+        assert changes["counts"]["blocked"] == 0
+        text = post(url, f"{at}/emitted", {"base": plan["revision"], "options": {"ignore": blocked["observations"]}})[
+            "text"
+        ]
+        assert "stablehlo.convolution" in text
+
+
+def post(url: str, path: str, body: dict[str, Any]) -> Any:
+    base, token = url.split("?")
+    request = urllib.request.Request(
+        f"{base}{path}?{token}", json.dumps(body).encode(), {"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+
+def test_it_ends_at_once_on_a_signal_with_pages_open(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    with view(str(tmp_path / "model.py")) as (process, url):
+        first_plan(process, url)
+        base, token = url.split("?")
+        stream = urllib.request.urlopen(f"{base}api/v1/events?{token}")
+        assert stream.readline() == b": open\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        stream.close()
+
+
+def test_a_second_view_takes_a_free_port(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    with view(str(tmp_path / "model.py")) as (_, first):
+        port = int(first.split(":")[2].split("/")[0])
+        with view(str(tmp_path / "model.py"), port=port) as (_, second):
+            assert int(second.split(":")[2].split("/")[0]) != port
+
+
+def test_a_save_is_told_and_an_error_keeps_the_plan(tmp_path: Path) -> None:
+    model = tmp_path / "model.py"
+    model.write_text(MODEL)
+    with view(str(model)) as (process, url):
+        plan = first_plan(process, url)
+        base, token = url.split("?")
+        with urllib.request.urlopen(f"{base}api/v1/events?{token}") as events:
+            model.write_text(MODEL.replace("return", "if hidden.sum() > 0:\n        return hidden\n    return"))
+            told = wait_for(events, "plan")
+            assert told == {"id": plan["id"], "revision": 2, "failed": True}
+            failed = get(url, "api/v1/plans")[0]
+            assert failed["error"]["line"] == 8
+            assert failed["counts"] == plan["counts"]
+            model.write_text(MODEL.replace("2.0", "3.0"))
+            assert wait_for(events, "plan")["failed"] is False
+        source = get(url, f"api/v1/plans/{plan['id']}/sources/0")
+        assert "3.0" in source["text"]
+
+
+def wait_for(events: Any, name: str) -> Any:
+    for line in events:
+        if line.strip() == f"event: {name}".encode():
+            return json.loads(next(iter(events)).removeprefix(b"data: "))
+    raise AssertionError("the stream ended")
+
+
+def test_no_token_no_answer(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    with view(str(tmp_path / "model.py")) as (_, url):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(url.split("?")[0])
+        assert refused.value.code == 401
+
+
+@pytest.mark.parametrize(
+    ("target", "told"), [("nowhere.py", "does not exist"), ("nowhere.py:main", "does not exist"), ("topos_web", "no marked file")]
+)  # fmt: skip
+def test_a_target_that_is_none_is_usage(target: str, told: str) -> None:
+    command = [sys.executable, "-m", "topos_web", target, "--no-browser"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert done.stdout == ""
