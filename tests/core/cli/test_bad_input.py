@@ -12,11 +12,9 @@ MARK = "import topos_core as tp\n# topos: entry inputs=f32[2]\ndef entry(x):\n  
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    (tmp_path / "pyproject.toml").write_text("[tool.topos]\nseconds = 1\nmemory = '700 MiB'\n")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def project(empty_project):
+    (empty_project / "pyproject.toml").write_text("[tool.topos]\nseconds = 1\nmemory = '700 MiB'\n")
+    return empty_project
 
 
 def check(capsys, arguments, status, *words):

@@ -50,12 +50,10 @@ def double(x):
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    (tmp_path / "pyproject.toml").write_text("[tool.topos]\nseconds = 60\n")
-    (tmp_path / "model.py").write_text(MODEL)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def project(empty_project):
+    (empty_project / "pyproject.toml").write_text("[tool.topos]\nseconds = 60\n")
+    (empty_project / "model.py").write_text(MODEL)
+    return empty_project
 
 
 def check(capsys, *arguments, status=0, err=""):
