@@ -1,4 +1,7 @@
-"""The facade: trace, plan, run, emit and describe in a few calls. Delegates downward and decides nothing."""
+"""The facade: trace, plan, run, emit and describe in a few calls. Delegates downward and decides nothing.
+
+Longer than most files because it is the one place that a person reads to learn the surface.
+"""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Composer:
         inside = match.interior | match.produced
         title = facts.title(match.pattern, match.facts)
         spans = self._spans(match)
-        print_ = fingerprint(tape, match)
+        print_ = self.plan.once(("fingerprint", match.id), lambda: fingerprint(tape, match))
         region_id = self._ids[match.id]
         reason = self._reason(d)
         self.regions.append(
@@ -97,7 +97,7 @@ class Composer:
                 "contains": [self._id_of(other) for other in d.contains],
                 "parent": self._id_of(d.parent) if d.parent is not None else None,
                 "winner": self._id_of(d.winner) if d.winner is not None else None,
-                "fold": fold(tape, match),
+                "fold": self.plan.once(("fold", match.id), lambda: fold(tape, match)),
                 "headline": phrases.headline(title, d.verdict),
                 "reason": reason,
                 "details": self._details(d),

@@ -45,7 +45,7 @@ def plan_document(
     root: str | None = None,
     sources: bool = True,
 ) -> dict[str, Any]:
-    """Gives the document of a plan.
+    """Gives the document of a plan. Documents of one planner share their tables: nobody writes into a document.
 
     Args:
         plan: What the regions' verdicts are.
@@ -64,7 +64,7 @@ def _document(
     tape = plan.tape
     composer = Composer(plan, others, root)
     places = composer.places
-    tables = _locations(tape, places)
+    tables = plan.once(("locations", root), lambda: _locations(tape, places))
     return {
         "schema": PLAN_SCHEMA,
         "target": display(target),
@@ -73,10 +73,10 @@ def _document(
         "machine": plan.machine.name,
         "cost": plan.request.cost,
         "dialect": plan.request.dialect,
-        "digest": tape_digest(tape),
+        "digest": plan.once("digest", lambda: tape_digest(tape)),
         **tables,
         **({"sources": _sources(tape, places, tables["paths"])} if sources else {}),
-        **_ops(tape),
+        **plan.once("ops", lambda: _ops(tape)),
         "inputs": [{"value": v, "name": _name(tape, v)} for v in tape.inputs],
         "parameters": [{"value": v, "name": _name(tape, v)} for v in tape.parameters],
         "results": list(tape.results),

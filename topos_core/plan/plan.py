@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
 
 from topos_core.cost.machine import Machine
 from topos_core.matching.match import Match, NearMiss
@@ -13,6 +13,8 @@ from topos_core.plan.liveness import Liveness
 from topos_core.plan.request import Request
 from topos_core.plan.schedule import Schedule
 from topos_core.tape.tape import Observation, Tape
+
+T = TypeVar("T")
 
 
 class Pool(Protocol):
@@ -42,6 +44,7 @@ class PlanData:
         recorded_liveness: Live bytes along that.
         totals: `recorded` and `planned` figures of a whole run, by name.
         elected: How many conflict components this plan had to solve; 0 where an earlier plan had solved them all.
+        memo: What was worked out about the tape and its pool alone (digests, fingerprints), shared by a planner's plans.
     """
 
     tape: Tape
@@ -56,6 +59,14 @@ class PlanData:
     recorded_liveness: Liveness
     totals: Mapping[str, Mapping[str, Number]]
     elected: int = 0
+    memo: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Gives what `make` gives, worked out once per tape and pool."""
+        if key not in self.memo:
+            self.memo[key] = make()
+        found: T = self.memo[key]
+        return found
 
     def with_verdict(self, verdict: str) -> tuple[Decision, ...]:
         """Lists the decisions with one verdict, by root."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from topos_core.cost.machine import Machine
 from topos_core.cost.memory import Placement
@@ -73,6 +74,7 @@ class Planner:
     _ranks: dict[str, int] = field(init=False)
     _before: dict[tuple[str, bool], tuple[Recorded, list[Before]]] = field(init=False, default_factory=dict)
     _settings: dict[tuple[str, ...], _Setting] = field(init=False, default_factory=dict)
+    _memo: dict[Any, Any] = field(init=False, default_factory=dict)
     _recorded_runs: dict[tuple[int, ...], tuple[Schedule, Liveness]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -131,6 +133,7 @@ class Planner:
                 "planned": _totals(run, setting, {d.match.root: d for d in taken}),
             },
             elected=setting.elector.solved - solved,
+            memo=self._memo,
         )
 
     def _check(self, request: Request) -> None:

@@ -1,4 +1,7 @@
-"""Turns standings, readers and observations into decisions: who is taken, declined (and why), blocked (and by whom)."""
+"""Turns standings, readers and observations into decisions: who is taken, declined (and why), blocked (and by whom).
+
+Longer than most files because a verdict, its reason and what it hides or contains must agree.
+"""
 
 from __future__ import annotations
 
