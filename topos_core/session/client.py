@@ -32,10 +32,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from topos_core.errors import ConfigurationError
+from topos_core.errors import ConfigurationError, ToposError
 from topos_core.session.conversation import Cancelled, Conversation, Lost, Progress
 from topos_core.session.limits import Limits
 from topos_core.session.messages import failure
+from topos_core.session.sources import read_source
 from topos_core.session.warm_process import WarmProcess
 
 __all__ = ["Agent", "Cancelled", "Progress"]
@@ -184,6 +185,7 @@ class Agent:
     def _trace(self, message: Mapping[str, Any], seconds: float, progress: Progress | None) -> dict[str, Any]:
         file = self._file(message["path"])
         ticket = file.cancels
+        message = {**message, "text": _text(file.path, message)}  # an owner made again must run what was run before
         with file.turn:
             worker = self._fork(file, ticket)
             try:
@@ -298,6 +300,17 @@ class _File:
 
     def workers(self) -> set[Conversation]:
         return self.running | ({self.owner} if self.owner is not None else set())
+
+
+def _text(path: str, message: Mapping[str, Any]) -> str | None:
+    """Gives the text to run: what was asked for, else the file's; None where the worker will say what is wrong with it."""
+    text: str | None = message.get("text")
+    if text is not None or not path.endswith(".py"):
+        return text
+    try:
+        return read_source(path)
+    except ToposError:
+        return None
 
 
 def _first_error(reply: Mapping[str, Any]) -> dict[str, Any]:

@@ -174,12 +174,14 @@ def _is_ours(traceback: TracebackType | None) -> bool:
 
 
 def _innermost(traceback: TracebackType | None) -> str:
-    while traceback is not None and traceback.tb_next is not None:
+    """Names our innermost frame, for whoever reads the report."""
+    found = "no traceback"
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if code.co_filename.startswith(_CORE):
+            found = f"{code.co_filename.removeprefix(_CORE)}:{traceback.tb_lineno} in {code.co_name}"
         traceback = traceback.tb_next
-    if traceback is None:
-        return "no traceback"
-    code = traceback.tb_frame.f_code
-    return f"{os.path.basename(code.co_filename)}:{traceback.tb_lineno} in {code.co_name}"
+    return found
 
 
 def _spans(traceback: TracebackType | None) -> list[Span]:

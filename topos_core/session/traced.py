@@ -8,6 +8,7 @@ from typing import Any
 
 from topos_core import api
 from topos_core.errors import ConfigurationError, TraceError
+from topos_core.matching.catalog import patterns
 from topos_core.plan.planner import Planner
 from topos_core.plan.request import Request
 from topos_core.recording.model import entry_of
@@ -87,6 +88,11 @@ class Traced:
         if wrong is not None:
             raise ConfigurationError(
                 f"no option is called {wrong!r}; there are {', '.join((*known, *other))}", code="TP504"
+            )
+        unknown = sorted(set(options.get("off") or ()) - patterns().keys())
+        if unknown:
+            raise ConfigurationError(
+                f"no pattern is called {unknown[0]!r}; there are {', '.join(patterns())}", code="TP504"
             )
         settings = {key: options[key] for key in known if options.get(key) is not None}
         return Request(

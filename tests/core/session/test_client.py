@@ -176,8 +176,10 @@ def test_a_new_trace_replaces_the_old_one_and_its_process(agent):
     assert _children(agent.hello()["process"]) == []
 
 
-def test_an_owner_that_died_is_made_again_from_its_last_trace(agent):
-    document = agent.trace("model.py", OBSERVED)["entries"][0]["document"]
+def test_an_owner_that_died_is_made_again_from_what_was_traced_last(agent, tmp_path):
+    (tmp_path / "model.py").write_text(OBSERVED)
+    document = agent.trace("model.py")["entries"][0]["document"]
+    (tmp_path / "model.py").write_text("1 / 0\n")
     (owner,) = _children(agent.hello()["process"])
     os.kill(owner, 9)
     deadline = time.monotonic() + 5
