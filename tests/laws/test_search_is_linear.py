@@ -124,3 +124,16 @@ def test_every_pattern_is_tried_once_per_op_at_most(program):
     tape = program(8)
     pool = search(tape, patterns().values())
     assert pool.attempts <= len(tape.ops) * len(patterns())
+
+
+def test_extents_cost_nothing():
+    def block(x, w):
+        u = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), (3, 3), axis=(2, 3))
+        y = np.maximum(np.einsum("bchwij,ocij->bohw", u, w), 0)
+        return y.reshape(*y.shape[:2], y.shape[2] // 2, 2, y.shape[3] // 2, 2).max(axis=(3, 5))
+
+    chosen = tuple(patterns().values())
+    small = trace(block, x="f32[2,4,8,8]", w="f32[4,4,3,3]")
+    large = trace(block, x="f32[256,64,512,512]", w="f32[128,64,3,3]")
+    assert len(small.ops) == len(large.ops)
+    assert calls_per_op(small, chosen) == pytest.approx(calls_per_op(large, chosen), rel=0.05)

@@ -38,10 +38,12 @@ class Convolution(NamedTuple):
 def read_convolution(tape: Tape, form: Form) -> Convolution | Difference | None:
     """Reads a form as a convolution, either operand as the image; None where nothing looks like one."""
     reading = read_form(form)
-    answers = [_read(tape, reading, 0)]
+    likely = int(tape.ops[form.bases[0]].name in ("parameter", "constant", "input"))
+    answers = [_read(tape, reading, likely)]
     if isinstance(answers[0], Convolution) and not answers[0].pointwise:
         return answers[0]  # windows have one side only
-    answers.append(_read(tape, reading, 1))
+    answers.append(_read(tape, reading, 1 - likely))
+    answers = answers[::-1] if likely else answers  # the recorded order decides where both would do
     found = [answer for answer in answers if isinstance(answer, Convolution)]
     if found:
         return min(found, key=lambda c: (c.pointwise, _is_weight(tape, c.image), not _is_weight(tape, c.kernel)))
@@ -343,7 +345,7 @@ def _kernel(rows: Sequence[Row], facts: ConvolutionFacts) -> Layout:
     wanted = ["i", *([] if depthwise else ["o"]), *(str(k) for k in range(spatial))]
     orders = usual(spatial, "oiS", "Sio", "oSi", "ioS", "oS")
     if not any(fits(rows, order) for order in orders):
-        orders = []
+        orders = ()
     return build(rows, wanted, orders, ("i", "o"))
 
 

@@ -7,6 +7,7 @@ where the recorded rank fits one of them, else by filling in, first role first.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from topos_core.matching.facts import Layout
@@ -53,10 +54,11 @@ def fits(rows: Sequence[Row], order: Sequence[str]) -> bool:
     )
 
 
-def usual(spatial: int, *patterns: str) -> list[tuple[str, ...]]:
+@lru_cache(256)
+def usual(spatial: int, *patterns: str) -> tuple[tuple[str, ...], ...]:
     """Spells out orders of axes: `bfS` with two spatial axes is `b f 0 1`."""
     axes = tuple(str(k) for k in range(spatial))
-    return [tuple(role for letter in p for role in (axes if letter == "S" else (letter,))) for p in patterns]
+    return tuple(tuple(role for letter in p for role in (axes if letter == "S" else (letter,))) for p in patterns)
 
 
 def _unit_roles(
