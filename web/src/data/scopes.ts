@@ -101,24 +101,35 @@ function continues(scope: Draft, step: Step): boolean {
   return !(scope.left && step.inner === scope.first);
 }
 
+/** The scopes around a location, outermost first: the tape's own, else the calls; then the library formula it is part of. */
 function chainOf(model: Model, location: number): Step[] {
   const [scope, frames] = model.graph.locations[location];
   const names = model.graph.scopes[scope];
-  if (names.length) {
-    // a scope may be a function that a loop calls: the frame inside it tells one round from the next
-    const own = frames.filter((row) => model.graph.frames[row][6] !== 'framework').reverse();
-    return names.map((name, i) => ({ key: `s${i}/${name}`, name, kind: 'scope', inner: own[i + 1] ?? -1 }));
-  }
-  const steps: Step[] = [];
-  let inLibrary = false;
-  for (let j = frames.length - 1; j > 0; j--) {
-    const [, , , , , fn, kind] = model.graph.frames[frames[j - 1]];
-    const name = model.graph.functions[fn];
-    if (kind === 'framework' || name.endsWith('>') || inLibrary) continue;
-    inLibrary = kind === 'library';
-    steps.push({ key: `c${frames[j]}>${fn}`, name: name.replace(/\.(__call__|forward)$/, ''), kind: 'call', inner: frames[j - 1] });
+  const kind = (row: number): string => model.graph.frames[row][6];
+  const user = frames.filter((row) => kind(row) === 'user').reverse();
+  const steps = names.length ? named(names, user) : called(model, user);
+  const library = frames.findLastIndex((row) => kind(row) === 'library');
+  if (library >= 0) {
+    const fn = model.graph.frames[frames[library]][5];
+    const site = frames[library + 1] ?? -1;
+    steps.push({ key: `c${site}>${fn}`, name: model.graph.functions[fn], kind: 'call', inner: frames[library] });
   }
   return steps;
+}
+
+/** A scope may be a function that a loop calls: where scopes and calls run alike, the frame inside tells the rounds apart. */
+function named(names: string[], user: number[]): Step[] {
+  const alike = user.length - 1 === names.length;
+  return names.map((name, i) => ({ key: `s${i}/${name}`, name, kind: 'scope', inner: alike ? user[i + 1] : -1 }));
+}
+
+function called(model: Model, user: number[]): Step[] {
+  return user.slice(1).flatMap((row, i): Step[] => {
+    const fn = model.graph.frames[row][5];
+    const name = model.graph.functions[fn];
+    if (name.endsWith('>')) return []; // a comprehension is no block of its own
+    return [{ key: `c${user[i]}>${fn}`, name: name.replace(/\.(__call__|forward)$/, ''), kind: 'call', inner: row }];
+  });
 }
 
 /** Dissolves scopes of one op, joins a scope with its only child, folds runs, cuts long levels. */
