@@ -1,7 +1,7 @@
 """Finds marked entries and topos comments by syntax alone; nothing is imported.
 
-An entry is a function decorated with `@tp.model(...)`, whatever `topos_core` or `model` are called in the file, or a function or
-class below a comment
+An entry is a function decorated with `@tp.model(...)`, whatever `topos_core` or `model` are called in the file (a name that the
+file binds to `tp.model(...)` marks too, so that several functions can share one mark), or a function or class below a comment
 
     # topos: entry inputs=f32[1,3,224,224]
 
@@ -161,6 +161,10 @@ def _aliases(tree: ast.Module) -> _Aliases:
                 found.models |= {name.asname or name.name for name in node.names if name.name in ("model", "*")}
                 if any(name.name == "*" for name in node.names):
                     found.models.add("model")
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=shared)], value=ast.Call() as call) if _is_model(call, found):
+                found.models.add(shared)
     return found
 
 

@@ -19,6 +19,7 @@ DECORATED = {
     "through a submodule import": "import topos_core.nn\n@topos_core.model(x=1)\ndef f(x): ...\n",
     "below another decorator": "import topos_core as tp\n@other\n@tp.model(x=tp.f32[2])\ndef f(x): ...\n",
     "inside a condition": "import topos_core as tp\nif True:\n    @tp.model(x=tp.f32[2])\n    def f(x): ...\n",
+    "by a name bound to one mark": "import topos_core as tp\nshared = tp.model(x=tp.f32[2])\n@shared\ndef f(x): ...\n",
     "with Windows line ends": "import topos_core as tp\r\n@tp.model(x=tp.f32[2])\r\ndef f(x): ...\r\n",
     "after a byte order mark": "\ufeffimport topos_core as tp\n@tp.model(x=tp.f32[2])\ndef f(x): ...\n",
 }
@@ -32,6 +33,7 @@ def test_a_decorated_function_is_an_entry_whose_specs_stand_in_the_decorator(tex
 UNMARKED = {
     "another package's model": "import other as tp\n@tp.model(x=1)\ndef f(x): ...\n",
     "a topos decorator that is not model": "import topos_core as tp\n@tp.jit\ndef f(x): ...\n",
+    "a name bound to another call": "import topos_core as tp\nshared = tp.scope('x')\n@shared\ndef f(x): ...\n",
     "a mark in a string": "text = '''\n# topos: entry inputs=f32[2]\ndef f(x): ...\n'''\n",
     "a sentence about topos": "# topos: the tape stays the spec\ndef f(x): ...\n",
     "no word of topos": "def f(x): ...\n",
