@@ -102,7 +102,7 @@ def _region(region: Mapping[str, Any], document: Mapping[str, Any], terminal: Te
     if region["action"]:
         yield f"      do: {shown(region['action'])}"
     for consumer, other in region["others"].items():
-        yield f"      {shown(consumer)}: {shown(other['verdict'])}, {shown(other['reason'])}"
+        yield f"      {shown(consumer)}: {shown(other['reason'])}"
 
 
 def _figure(number: Mapping[str, Any]) -> str:
