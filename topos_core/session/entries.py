@@ -62,6 +62,7 @@ class Entry:
         specs: The comment's input specs; None where the decorator has them.
         span: The `def` or `class` line's name.
         mark: The decorator or the comment.
+        end_line: The last line of its body.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Entry:
     specs: str | None
     span: Span
     mark: Span
+    end_line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,8 @@ def _entries(tree: ast.Module, comments: tuple[Comment, ...], text: str, path: s
             continue
         mark = comment.span if comment is not None else _span(decorator, lines, path) if decorator is not None else None
         assert mark is not None
-        yield Entry(name, kind, comment.text if comment is not None else None, _name_span(node, lines, path), mark)
+        specs = comment.text if comment is not None else None
+        yield Entry(name, kind, specs, _name_span(node, lines, path), mark, node.end_lineno or node.lineno)
     for comment in wanted.values():
         raise ConfigurationError(
             "`# topos: entry` stands over neither a function nor a class; put it on the line above one",
