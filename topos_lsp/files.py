@@ -1,0 +1,188 @@
+"""What is known of one open file that has entries: its state, its entries, its plans and its failures."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from topos_core.session.entries import Comment, Entry, Marks
+from topos_lsp.anchors import Anchors
+from topos_lsp.documents import Document
+from topos_lsp.edits import Edit, differences
+from topos_lsp.homes import Home
+from topos_lsp.view import PlanDocument, View, view
+
+State = Literal["empty", "waiting", "tracing", "traced", "failed", "cancelled", "untrusted", "unasked"]
+
+_KEPT_REPLIES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Why a plan is not of the buffer's newest text."""
+
+    since: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Plan:
+    """The last good plan of one entry, and how each open buffer sees it.
+
+    Args:
+        target: `path:name`.
+        document: `topos.plan/1`.
+        off: Lines of `# topos: off[...]` comments that switch something off.
+        traced: When, as a time of day.
+        hidden: Findings, by their number, that a `# topos: ignore[...]` comment leaves out.
+        used: Those comments, with their files.
+        stale: Why it is not of the newest text; None while it is.
+    """
+
+    target: str
+    document: PlanDocument
+    off: frozenset[int]
+    traced: str
+    hidden: frozenset[int] = frozenset()
+    used: frozenset[tuple[str, Comment]] = frozenset()
+    stale: Stale | None = None
+    _views: dict[str, View | None] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Gives the entry's name."""
+        return self.target.rpartition(":")[2]
+
+    def view(self, document: Document, home: Home) -> View | None:
+        """Gives the plan as a buffer sees it; None where nothing of it stands there."""
+        if document.uri not in self._views:
+            made = view(self.document, home.workspace.relative(document.path))
+            if made is not None:
+                made.move(differences(made.text.source, document.text.source))
+            self._views[document.uri] = made
+        return self._views[document.uri]
+
+    def move(self, uri: str, edits: Sequence[Edit]) -> None:
+        """Follows edits of a buffer."""
+        seen = self._views.get(uri)
+        if seen is not None:
+            seen.move(edits)
+
+    def forget(self, uri: str) -> None:
+        """Forgets how a closed buffer saw it."""
+        self._views.pop(uri, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no newer plan; `place` is an anchor of the file."""
+
+    error: Mapping[str, Any]
+    place: int | None
+    when: str
+
+
+@dataclass(slots=True)
+class File:
+    """One open file.
+
+    Args:
+        document: Its buffer.
+        home: Its project.
+        state: What happens to it.
+        marks: The entries and comments of the newest text that could be parsed.
+        entries: Entries with their input specs, configured ones too.
+        anchors: Places of entries and failures, moved on by every edit.
+        names: Per entry, the anchor of its name.
+        bodies: Per entry, the anchor of everything from its mark to its end.
+        plans: The last good plan per entry.
+        failures: Per entry, or for the whole file under "", why there is no newer plan.
+        unused: TP601 findings of comments that change nothing, each with its anchor as `place`.
+        traced_text: The text that the agent's owner of this file holds.
+        task: What waits for the pause and then for the work.
+        work: The blocking request to the agent.
+        replies: Replies by what was asked, so that undoing an edit costs nothing and a poisonous text is not run twice.
+    """
+
+    document: Document
+    home: Home
+    state: State = "waiting"
+    marks: Marks = field(default_factory=lambda: Marks(()))
+    entries: dict[str, str | None] = field(default_factory=dict)
+    anchors: Anchors = field(default_factory=Anchors)
+    names: dict[str, int] = field(default_factory=dict)
+    bodies: dict[str, int] = field(default_factory=dict)
+    plans: dict[str, Plan] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    unused: list[dict[str, Any]] = field(default_factory=list)
+    traced_text: str | None = None
+    replies: OrderedDict[str, Mapping[str, Any]] = field(default_factory=OrderedDict)
+    task: asyncio.Task[None] | None = None
+    work: Future[dict[str, Any]] | None = None
+
+    @property
+    def uri(self) -> str:
+        """Gives the buffer's URI."""
+        return self.document.uri
+
+    @property
+    def relative(self) -> str:
+        """Gives the path as documents have it."""
+        return self.home.workspace.relative(self.document.path)
+
+    @property
+    def pending(self) -> bool:
+        """Says whether newer results are on their way."""
+        return self.state in ("waiting", "tracing")
+
+    def mark(self, marks: Marks, entries: dict[str, str | None]) -> None:
+        """Takes the entries of the newest text."""
+        self.marks, self.entries = marks, entries
+        before = self.anchors
+        self.anchors, self.names, self.bodies, self.unused = Anchors(), {}, {}, []
+        for name, failure in self.failures.items():
+            if failure.place is not None:
+                moved = self.anchors.add(before.starts[failure.place], before.ends[failure.place])
+                self.failures[name] = replace(failure, place=moved)
+        text = self.document.text
+        for entry in marks.entries:
+            self.names[entry.name] = self.anchors.add(*text.place(*entry.span[1:]))
+            first = min(entry.mark.line, entry.span.line)
+            body = text.offset(first - 1, 0), text.offset(max(entry.end_line, entry.span.line) - 1, 1 << 30)
+            self.bodies[entry.name] = self.anchors.add(*body)
+        for name in [name for name in self.plans if name not in entries]:
+            del self.plans[name]
+
+    def move(self, edits: Sequence[Edit]) -> None:
+        """Follows edits of the buffer."""
+        self.anchors.move(edits)
+        for plan in self.plans.values():
+            plan.move(self.uri, edits)
+
+    def remember(self, key: str, reply: Mapping[str, Any]) -> None:
+        """Keeps a reply; the oldest goes."""
+        self.replies[key] = reply
+        self.replies.move_to_end(key)
+        while len(self.replies) > _KEPT_REPLIES:
+            self.replies.popitem(last=False)
+
+    def entry_at(self, offset: int) -> str | None:
+        """Gives the innermost entry around an offset."""
+        around = [name for name, body in self.bodies.items() if self.anchors.covers(body, offset)]
+        return min(around, key=lambda name: self.anchors.length(self.bodies[name]), default=None)
+
+    def failure_of(self, name: str) -> Failure | None:
+        """Gives why an entry has no newer plan."""
+        return self.failures.get(name) or self.failures.get("")
+
+    def comments(self) -> tuple[Comment, ...]:
+        """Lists the `# topos:` comments."""
+        return self.marks.comments
+
+    def marked(self) -> Iterator[Entry]:
+        """Lists the entries that stand in the text."""
+        yield from self.marks.entries

@@ -1,0 +1,204 @@
+"""What the editor's user set: initialisation options first, then the `topos` section whenever it is pulled or pushed.
+
+A value that cannot be used falls back to what it was, and is told. Nothing here names an executable except `interpreter`, which
+is read from the initialisation options alone: editors fill those from the user's own settings.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from topos_core.document.codes import CODES
+from topos_core.session.configuration import CODE_FORM, CONSUMERS, COSTS, DIALECTS, FIDELITIES
+
+VERDICTS: Final = ("taken", "declined", "blocked", "near_miss")
+TRIGGERS: Final = ("change", "save", "manual")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The editor's settings.
+
+    Args:
+        trace: When a file is traced: after each change, on save, or only when asked.
+        debounce: Seconds without a change before a trace starts.
+        consumer: Whose verdicts are shown; this and the next four are the project's where None.
+        fidelity: exact or fast.
+        machine: The profile that times are predicted for.
+        cost: model or always.
+        dialect: The StableHLO dialect.
+        diagnostics: Codes that are shown as diagnostics, `TP2xx` for a family.
+        hints: Verdicts that get an inlay hint.
+        lenses: Whether entries get a code lens.
+        pull: Whether diagnostics are pulled by the editor instead of pushed to it.
+        hover_ops: Whether a hover tells of ops that are in no region.
+    """
+
+    trace: str = "change"
+    debounce: float = 0.15
+    consumer: str | None = None
+    fidelity: str | None = None
+    machine: str | None = None
+    cost: str | None = None
+    dialect: str | None = None
+    diagnostics: tuple[str, ...] = tuple(code for code, entry in CODES.items() if entry.shown)
+    hints: frozenset[str] = frozenset(VERDICTS)
+    lenses: bool = True
+    pull: bool = False
+    hover_ops: bool = True
+
+    def shows(self, code: str) -> bool:
+        """Says whether findings of a code become diagnostics."""
+        return any(
+            code == each or (each.endswith("x") and code.startswith(each.rstrip("x"))) for each in self.diagnostics
+        )
+
+    def options(self) -> dict[str, str]:
+        """Gives what the editor asks of a plan; what it leaves out is the project's to say."""
+        asked = {name: getattr(self, name) for name in ("consumer", "fidelity", "machine", "cost", "dialect")}
+        return {name: value for name, value in asked.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Initial:
+    """What only the initialisation options can say.
+
+    Args:
+        untrusted: True where the editor says that the workspace is not trusted, False where it vouches for it, None where it
+            knows no trust: the user's list of trusted folders then decides.
+        trust_command: The editor's own command that opens its trust dialog.
+        interpreter: The Python that runs user code.
+    """
+
+    untrusted: bool | None = None
+    trust_command: str | None = None
+    interpreter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Settings as far as they could be read, and what could not."""
+
+    settings: Settings
+    problems: tuple[str, ...] = field(default=())
+
+
+def read_initial(options: Any) -> tuple[Initial, Read]:
+    """Reads the initialisation options; `settings` in them, or they themselves, hold the `topos` section."""
+    table = plain(options) if options is not None else {}
+    table = table if isinstance(table, dict) else {}
+    problems: list[str] = []
+    values: dict[str, Any] = {}
+    for key, name, kind in (
+        ("untrustedWorkspace", "untrusted", bool),
+        ("trustCommand", "trust_command", str),
+        ("interpreter", "interpreter", str),
+    ):
+        value = table.get(key)
+        if isinstance(value, kind):
+            values[name] = value or None if kind is str else value
+        elif value is not None:
+            problems.append(f"{key} is {value!r}, expected {'true or false' if kind is bool else 'a text'}")
+    section = table.get("settings", {key: value for key, value in table.items() if key not in _INITIAL})
+    read = read_settings(section, Settings())
+    return Initial(**values), Read(read.settings, (*problems, *read.problems))
+
+
+def read_settings(section: Any, before: Settings) -> Read:
+    """Reads the `topos` section over the settings so far."""
+    if section is None:
+        return Read(before)
+    if not isinstance(section, Mapping):
+        return Read(before, (f"the topos section is {section!r}, expected a table",))
+    problems: list[str] = []
+    values: dict[str, Any] = {}
+    for key, value in section.items():
+        if key in _INITIAL or value is None:
+            continue
+        if key not in _READERS:
+            near = difflib.get_close_matches(key, _READERS, 1)
+            problems.append(f"topos has no setting {key!r}" + (f"; did you mean {near[0]!r}" if near else ""))
+            continue
+        name, read = _READERS[key]
+        try:
+            values[name] = read(value)
+        except ValueError as error:
+            problems.append(f"topos.{key} is {value!r}, expected {error}; {_shown(before, name)} stays")
+    return Read(replace(before, **values), tuple(problems))
+
+
+def plain(value: Any) -> Any:
+    """Turns the objects that pygls makes of unknown JSON into plain tables."""
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value
+
+
+def _shown(settings: Settings, name: str) -> str:
+    value = getattr(settings, name)
+    return repr(sorted(value) if isinstance(value, frozenset) else value)
+
+
+def _one_of(choices: tuple[str, ...]) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return str(value)
+
+    return read
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError("a text")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def _milliseconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 60_000:
+        raise ValueError("milliseconds from 0 to 60000")
+    return value / 1000
+
+
+def _codes(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) and CODE_FORM.match(each) for each in value):
+        raise ValueError("a list of codes such as TP101 or TP2xx")
+    return tuple(value)
+
+
+def _verdicts(value: Any) -> frozenset[str]:
+    if isinstance(value, bool):
+        return frozenset(VERDICTS) if value else frozenset()
+    if not isinstance(value, list) or not all(each in VERDICTS for each in value):
+        raise ValueError(f"a list of {', '.join(VERDICTS)}, or true or false")
+    return frozenset(value)
+
+
+_INITIAL: Final = ("untrustedWorkspace", "trustCommand", "interpreter", "settings")
+_READERS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
+    "trace": ("trace", _one_of(TRIGGERS)),
+    "debounceMs": ("debounce", _milliseconds),
+    "consumer": ("consumer", _one_of(CONSUMERS)),
+    "fidelity": ("fidelity", _one_of(FIDELITIES)),
+    "machine": ("machine", _text),
+    "cost": ("cost", _one_of(COSTS)),
+    "dialect": ("dialect", _one_of(DIALECTS)),
+    "diagnostics": ("diagnostics", _codes),
+    "inlayHints": ("hints", _verdicts),
+    "codeLens": ("lenses", _flag),
+    "pullDiagnostics": ("pull", _flag),
+    "hoverOps": ("hover_ops", _flag),
+}

@@ -1,0 +1,372 @@
+"""Traces open files as they change: waits for a pause, ends what runs for an older text, keeps the last good plans.
+
+Everything here runs on the server's loop except `_ask`, which blocks on the agent in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Protocol
+
+from topos_core.document import marks as words
+from topos_core.errors import ToposError
+from topos_core.session.client import Cancelled
+from topos_core.session.entries import Comment, find
+from topos_core.session.places import error_of
+from topos_core.session.suppression import suppress, unused_suppressions
+from topos_lsp.documents import Document, Documents
+from topos_lsp.edits import Edit
+from topos_lsp.files import Failure, File, Plan, Stale
+from topos_lsp.homes import Home, Homes
+from topos_lsp.settings import Settings
+from topos_lsp.view import View
+
+logger = logging.getLogger(__name__)
+
+_AGAIN_SECONDS: Final = 0.01
+_THREADS: Final = 16  # as many files as may hang at once before another one waits
+_PLACE: Final = ("line", "column", "end_line", "end_column")
+_POISON: Final = ("TP405", "TP406", "TP407")  # time, memory, death: the same text would do the same again
+
+
+class Listener(Protocol):
+    """Who shows what tracing found."""
+
+    def changed(self, file: File) -> None:
+        """Is called whenever a file's state, plans or failures changed."""
+
+    def working(self, file: File) -> Work:
+        """Gives what tells the user about a trace that runs."""
+
+
+class Work(Protocol):
+    """One running trace, as the user sees it."""
+
+    def report(self, title: str, done: int, total: int) -> None:
+        """Tells a step; from any thread."""
+
+    def end(self) -> None:
+        """Takes it away."""
+
+
+@dataclass(slots=True)
+class Tracing:
+    """Every open file that may have entries."""
+
+    homes: Homes
+    documents: Documents
+    listener: Listener
+    settings: Settings = field(default_factory=Settings)
+    generation: int = 0
+    _files: dict[str, File] = field(default_factory=dict)
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "topos-trace"))
+
+    def file(self, uri: str) -> File | None:
+        """Gives what is known of an open file."""
+        return self._files.get(uri)
+
+    def files(self) -> list[File]:
+        """Lists the open files."""
+        return list(self._files.values())
+
+    def plans(self, document: Document) -> Iterator[tuple[File, Plan, View]]:
+        """Gives every plan that a buffer sees something of, its own entries' first."""
+        own = self._files.get(document.uri)
+        others = [each for each in self._files.values() if each is not own]
+        for file in (*([own] if own is not None else []), *others):
+            for plan in file.plans.values():
+                seen = plan.view(document, file.home)
+                if seen is not None:
+                    yield file, plan, seen
+
+    def opened(self, document: Document) -> None:
+        """Starts to follow a buffer, and traces it."""
+        file = self._files[document.uri] = File(document, self.homes.of(document.path))
+        self._schedule(file, 0.0, asked=self.settings.trace != "manual")
+
+    def changed(self, document: Document, edits: list[Edit]) -> None:
+        """Moves every plan's marks on, and traces after a pause."""
+        for file in self._files.values():
+            if file.uri == document.uri:
+                file.move(edits)
+            else:
+                for plan in file.plans.values():
+                    plan.move(document.uri, edits)
+        own = self._files.get(document.uri)
+        if own is not None:
+            self._schedule(own, self.settings.debounce, asked=self.settings.trace == "change")
+
+    def saved(self, document: Document) -> None:
+        """Traces a saved buffer where saving asks for it, and whatever else was traced with the file as it was on disk."""
+        own = self._files.get(document.uri)
+        if own is not None and self.settings.trace == "save":
+            self._schedule(own, 0.0, asked=True)
+        self.outdated(document.path, but=document.uri)
+
+    def outdated(self, path: str, but: str | None = None) -> None:
+        """Traces the files anew whose project holds a file that changed on disk."""
+        self.generation += 1
+        root = self.homes.root_of(path)
+        for file in self._files.values():
+            if file.uri != but and file.home.root == root and file.entries:
+                self._schedule(file, self.settings.debounce, asked=self.settings.trace != "manual")
+
+    def closed(self, document: Document) -> None:
+        """Ends whatever runs for a buffer and forgets it."""
+        file = self._files.pop(document.uri, None)
+        if file is not None:
+            self._stop(file)
+            agent = file.home.running()
+            if agent is not None:
+                agent.release(document.path)
+        for other in self._files.values():
+            for plan in other.plans.values():
+                plan.forget(document.uri)
+
+    def retrace(self, file: File, *, forced: bool = True) -> None:
+        """Traces a file at once; a forced trace does not take a known answer."""
+        if forced:
+            file.replies.clear()
+        self._schedule(file, 0.0, asked=True)
+
+    def cancel(self, file: File) -> None:
+        """Ends a running trace for the user."""
+        if file.pending:
+            self._stop(file)
+            file.state = "cancelled"
+            _mark_stale(file, "", words.cancelled())
+            self.listener.changed(file)
+
+    def reopen(self, root: str | None = None) -> None:
+        """Ends the agents of one project, or of all, reads its configuration anew and traces its files."""
+        affected = [file for file in self._files.values() if root is None or file.home.root == root]
+        for file in affected:
+            self._stop(file)
+        for home in self.homes.forget(root):
+            self._pool.submit(home.close)
+        for file in affected:
+            file.home = self.homes.of(file.document.path)
+            file.replies.clear()
+            self._schedule(file, 0.0, asked=self.settings.trace != "manual")
+
+    async def ask(self, file: File, plan: Plan, what: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Asks the process that holds a plan's tape: `replan` or `emit`. Its reply may be an `error`.
+
+        Raises:
+            ToposError: The agent cannot be used, or does not have the target any more.
+            Cancelled: The buffer changed meanwhile.
+        """
+        agent = file.home.agent()
+        ask = agent.replan if what == "replan" else agent.emit
+        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(ask, plan.target, dict(options)))
+
+    async def close(self) -> None:
+        """Ends every trace and every process, and waits until they are gone."""
+        for file in self._files.values():
+            self._stop(file)
+        homes = self.homes.forget()
+        await asyncio.gather(*(asyncio.to_thread(home.close) for home in homes))
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def options(self, home: Home) -> dict[str, Any]:
+        """Gives what is asked of every plan: the editor's word, else the project's, else the fixed machine."""
+        project = home.workspace.configuration
+        named = {name: getattr(project, name) for name in ("consumer", "fidelity", "machine", "cost", "dialect")}
+        asked = {name: value for name, value in named.items() if value is not None}
+        off = {"off": list(project.off)} if project.off else {}
+        return {"machine": "reference", **asked, **off, **self.settings.options(), "sources": True}
+
+    def _schedule(self, file: File, seconds: float, *, asked: bool) -> None:
+        self._stop(file)
+        file.state = "waiting"
+        file.task = asyncio.get_running_loop().create_task(self._run(file, seconds, asked))
+        file.task.add_done_callback(_tell_failure)
+
+    def _stop(self, file: File) -> None:
+        """Ends what runs for a file; the process that runs its code is killed without waiting for it."""
+        task, file.task = file.task, None
+        if task is not None and not task.done():
+            task.cancel()
+        self._end_work(file)
+
+    def _end_work(self, file: File) -> None:
+        if file.work is not None and not file.work.cancel() and (agent := file.home.running()) is not None:
+            agent.cancel(file.document.path)
+
+    async def _no_work(self, file: File) -> None:
+        """Waits until nothing runs for a file. The agent may hear of a request only after it was told to cancel it: tell again."""
+        while file.work is not None and not file.work.done():
+            self._end_work(file)
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def _run(self, file: File, seconds: float, asked: bool) -> None:
+        await asyncio.sleep(seconds)
+        await self._no_work(file)
+        try:
+            await self._look(file, asked)
+        except ToposError as error:
+            self._failed(file, error_of(error, file.document.path, file.home.root))
+        self.listener.changed(file)
+
+    async def _look(self, file: File, asked: bool) -> None:
+        if not self._read_marks(file):
+            return
+        if not file.entries:
+            file.state = "empty"
+            file.plans.clear()
+            file.failures.clear()
+        elif not self.homes.is_trusted(file.document.path):
+            file.state = "untrusted"
+        elif not asked:
+            file.state = "traced" if file.plans else "unasked"
+            if not self._is_current(file):
+                _mark_stale(file, "", words.changed_since())
+        else:
+            await self._trace(file)
+
+    def _is_current(self, file: File) -> bool:
+        return file.traced_text == file.document.text.source
+
+    def _read_marks(self, file: File) -> bool:
+        """Reads the entries of the newest text; where it does not parse that is the failure, if the file is ours at all."""
+        text, path = file.document.text.source, file.document.path
+        try:
+            found = file.home.workspace.marks(path, text)
+            entries = (
+                file.home.workspace.entries(path, text)
+                if file.home.workspace.configuration.entries
+                else {entry.name: entry.specs for entry in found.entries}
+            )
+        except ToposError as error:
+            if not file.entries and "topos_core" not in text and "# topos:" not in text:
+                file.state = "empty"
+            else:
+                self._failed(file, error_of(error, path, file.home.root))
+            return False
+        file.mark(found, entries)
+        return True
+
+    async def _trace(self, file: File) -> None:
+        options = self.options(file.home)
+        text = file.document.text.source
+        key = self._key(file, text, options)
+        reply = file.replies.get(key)
+        if reply is None:
+            file.state = "tracing"
+            shown = self.listener.working(file)
+            try:
+                file.work = self._pool.submit(self._ask, file, text, options, shown)
+                reply = await asyncio.wrap_future(file.work)
+            except Cancelled:  # the agent was closed below us: whoever did that says what is next
+                file.state = "cancelled"
+                return
+            finally:
+                shown.end()
+            if _is_final(reply):
+                file.remember(key, reply)
+            file.traced_text = text
+        self._take(file, reply)
+
+    def _ask(self, file: File, text: str, options: Mapping[str, Any], work: Work) -> dict[str, Any]:
+        agent = file.home.agent()
+        names = list(file.entries)
+        specs = [file.entries[name] for name in names]
+        return agent.trace(file.document.path, text, entries=names, specs=specs, options=options, progress=work.report)
+
+    def _take(self, file: File, reply: Mapping[str, Any]) -> None:
+        """Takes a reply: each entry has a new plan, or keeps its old one with the reason why there is no newer."""
+        if "error" in reply:
+            self._failed(file, reply["error"])
+            return
+        now = _now()
+        file.failures.clear()
+        for entry in reply["entries"]:
+            name = entry["target"].rpartition(":")[2]
+            if "document" in entry:
+                file.plans[name] = self._plan(file, entry, now)
+            else:
+                self._fail(file, name, entry["error"], now)
+        file.state = "failed" if file.failures else "traced"
+        file.unused = [] if file.failures else _unused(file)  # an entry without a plan may be what a comment is for
+
+    def _plan(self, file: File, entry: Mapping[str, Any], now: str) -> Plan:
+        document = entry["document"]
+        comments = {
+            path: _comments(file, path, text) for path, text in zip(document["paths"], document["sources"], strict=True)
+        }
+        kept = suppress(document["findings"], comments)
+        shown = {id(finding) for finding in kept.findings}
+        hidden = frozenset(k for k, finding in enumerate(document["findings"]) if id(finding) not in shown)
+        plan = Plan(entry["target"], document, frozenset(entry["off"]), now, hidden, kept.used)
+        plan.view(file.document, file.home)
+        return plan
+
+    def _failed(self, file: File, error: Mapping[str, Any]) -> None:
+        file.failures.clear()
+        self._fail(file, "", error, _now())
+        file.state = "failed"
+
+    def _fail(self, file: File, name: str, error: Mapping[str, Any], now: str) -> None:
+        place = None
+        rows = (error, *error.get("related", ()))
+        row = next((row for row in rows if row.get("path") == file.relative and row.get("line")), None)
+        if row is not None:
+            place = file.anchors.add(*file.document.text.place(*(row[key] for key in _PLACE)))
+        file.failures[name] = Failure(error, place, now)
+        _mark_stale(file, name, error["message"])
+
+    def _key(self, file: File, text: str, options: Mapping[str, Any]) -> str:
+        asked = json.dumps([file.entries, options, self.generation], sort_keys=True)
+        return hashlib.blake2b(f"{asked}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _comments(file: File, path: str, text: str) -> Sequence[Comment]:
+    """Gives the `# topos:` comments of a traced text; none of another file's that does not parse by now."""
+    if path == file.relative:
+        return file.comments()
+    if "topos:" not in text or not path.endswith(".py"):
+        return ()
+    try:
+        return find(text, path).comments
+    except ToposError:
+        return ()
+
+
+def _unused(file: File) -> list[dict[str, Any]]:
+    used = frozenset(each for plan in file.plans.values() for each in plan.used)
+    switched = frozenset(line for plan in file.plans.values() for line in plan.off)
+    found = unused_suppressions(file.relative, file.comments(), used, switched)
+    for row in found:
+        row["place"] = file.anchors.add(*file.document.text.place(*(row[key] for key in _PLACE)))
+    return found
+
+
+def _is_final(reply: Mapping[str, Any]) -> bool:
+    """Says whether the same text would be answered alike: an import that failed may work once something is installed."""
+    errors = [row["error"]["code"] for row in (reply, *reply.get("entries", ())) if "error" in row]
+    return all(code in _POISON for code in errors)
+
+
+def _mark_stale(file: File, name: str, reason: str) -> None:
+    for each, plan in file.plans.items():
+        if name in ("", each) and plan.stale is None:
+            plan.stale = Stale(plan.traced, reason)
+        elif name in ("", each) and plan.stale is not None:
+            plan.stale = Stale(plan.stale.since, reason)
+
+
+def _now() -> str:
+    return time.strftime("%H:%M:%S")
+
+
+def _tell_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("a trace ended by a bug of topos", exc_info=error)
