@@ -54,11 +54,22 @@ class Form(NamedTuple):
 
 
 class OffGrid(NamedTuple):
-    """A fold whose terms are alike but whose offsets lie on no grid: `terms` terms of `base`, each a product or a slice."""
+    """A fold whose terms are alike but whose offsets lie on no grid.
 
-    terms: int
-    base: int
-    product: bool
+    Args:
+        terms: The terms, in the order of their views.
+        views: Their views, or joint views where each is a product.
+        ranks: As in `Form`.
+    """
+
+    terms: tuple[int, ...]
+    views: tuple[View, ...]
+    ranks: tuple[int, ...]
+
+    @property
+    def is_product(self) -> bool:
+        """Says whether the terms are products."""
+        return len(self.ranks) == 2
 
 
 class Forms:
@@ -151,7 +162,8 @@ class Forms:
         stack = stacked([forms[k].joint for k in order])
         if stack is None:
             alike = all(f.joint._replace(offsets=first.joint.offsets) == first.joint for f in forms)
-            return OffGrid(len(terms), first.bases[0], first.is_product) if alike else leaf
+            ordered = tuple(terms[k] for k in order)
+            return OffGrid(ordered, tuple(forms[k].joint for k in order), first.ranks) if alike else leaf
         joint, lead = stack
         return first._replace(joint=joint, reduced=lead + first.reduced, operation=operation)
 

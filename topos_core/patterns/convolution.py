@@ -38,6 +38,7 @@ from topos_core.matching.contraction import Form, OffGrid
 from topos_core.matching.convolution import STEPS, Convolution, kernel_layout, read_convolution
 from topos_core.matching.facts import ConvolutionFacts
 from topos_core.matching.formula import Arrays, convolve
+from topos_core.matching.grid import fault, slides
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.recut import recut
@@ -56,7 +57,10 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
         return None
     form = context.form(root)
     if isinstance(form, OffGrid):
-        return _off_grid(root, form.base, form.terms) if form.product else None
+        if not form.is_product or not slides(form.views, form.ranks):
+            return None
+        wrong = fault(form.views, form.ranks)
+        return _off_grid(root, form.terms[wrong.place], len(form.terms), wrong.found)
     if not form.is_product or form.operation != "sum":
         return None
     answer = read_convolution(context.tape, form)
@@ -116,11 +120,11 @@ def _near_miss(context: Context, root: int, form: Form, difference: Difference) 
     )  # fmt: skip
 
 
-def _off_grid(root: int, at: int, terms: int) -> NearMiss:
+def _off_grid(root: int, at: int, terms: int, found: str) -> NearMiss:
     return NearMiss(
         IDENTIFIER, root, at, "grid",
-        f"{terms} slices of one value are multiplied and summed, but their offsets lie on no grid",
-        "offsets on a grid", f"{terms} offsets that no strides and counts give", 1, len(STEPS), {"slices": terms},
+        f"{terms} slices of one value are multiplied and summed, but they lie on no grid: {found}",
+        "offsets on a grid", found, 1, len(STEPS), {"slices": terms},
     )  # fmt: skip
 
 
@@ -133,8 +137,9 @@ def _stacked_off_grid(context: Context, root: int, form: Form) -> NearMiss | Non
         views = [context.view(o) for o in op.operands]
         first = views[0]
         alike = all(v._replace(offsets=first.offsets) == first for v in views)
-        if alike and first.base != op.operands[0] and len({v.offsets for v in views}) > 1:
-            return _off_grid(root, base, len(views))
+        if alike and first.base != op.operands[0] and slides(views, [len(first.base_shape)]):
+            wrong = fault(views, [len(first.base_shape)])
+            return _off_grid(root, op.operands[wrong.place], len(views), wrong.found)
     return None
 
 

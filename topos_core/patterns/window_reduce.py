@@ -35,6 +35,7 @@ from topos_core.matching.closure import region
 from topos_core.matching.contraction import Form, OffGrid
 from topos_core.matching.facts import WindowReduceFacts
 from topos_core.matching.formula import Arrays, reduce_windows
+from topos_core.matching.grid import fault, slides
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.pooling import STEPS, Pooling, read_pooling
@@ -58,7 +59,7 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
         return None
     form = context.form(root)
     if isinstance(form, OffGrid):
-        return None if form.product else _off_grid(root, form)
+        return None if form.is_product else _off_grid(root, form)
     if form.is_product or form.operation is None:
         return None
     answer = read_pooling(context.tape, form)
@@ -137,12 +138,14 @@ def _near_miss(context: Context, root: int, form: Form, difference: Difference) 
 
 
 def _off_grid(root: int, form: OffGrid) -> NearMiss | None:
-    if form.terms < 3:
+    count = len(form.terms)
+    if count < 3 or not slides(form.views, form.ranks):
         return None
+    wrong = fault(form.views, form.ranks)
     return NearMiss(
-        IDENTIFIER, root, root, "grid",
-        f"{form.terms} slices of one value are folded, but their offsets lie on no grid",
-        "offsets on a grid", f"{form.terms} offsets that no strides and counts give", 1, len(STEPS), {"slices": form.terms},
+        IDENTIFIER, root, form.terms[wrong.place], "grid",
+        f"{count} slices of one value are folded, but they lie on no grid: {wrong.found}",
+        "offsets on a grid", wrong.found, 1, len(STEPS), {"slices": count},
     )  # fmt: skip
 
 

@@ -106,6 +106,16 @@ def test_units_get_the_roles_of_the_recorded_order_back():
             {"x": "f32[2,5,12]", "w": "f32[4,6]"},
         ),
         ("whole image", lambda x, w: x.reshape(2, -1) @ w.reshape(4, -1).T, {"x": "f32[2,3,3,3]", "w": "f32[4,3,3,3]"}),
+        (
+            "picked rows",
+            lambda x, w: x[:, 0] * w[0] + x[:, 2] * w[1] + x[:, 3] * w[2],
+            {"x": "f32[2,5,4]", "w": "f32[3,4]"},
+        ),
+        (
+            "picked and stacked",
+            lambda x, w: np.stack([x[:, 0], x[:, 2], x[:, 3]], 2) @ w,
+            {"x": "f32[2,5,4]", "w": "f32[3,6]"},
+        ),
         ("outer product", lambda p, f: p[:, :, None] * f, {"p": "f32[2,5]", "f": "f32[4]"}),
         ("square", lambda x, w: x @ w, {"x": "f32[4,4]", "w": "f32[4,4]"}),
         ("ones", lambda x, w: x @ w, {"x": "f32[1,1]", "w": "f32[1,1]"}),
@@ -130,18 +140,48 @@ def test_a_pad_of_another_number_is_told_with_the_number_and_the_pad():
     assert 0 < miss.steps_held < miss.steps
 
 
-def test_slices_off_the_grid_are_told():
-    def stacked(x, w):
-        taps = np.stack([x[:, :, i : i + 5, j : j + 5] for i, j in ((0, 0), (0, 1), (1, 0), (0, 0))], axis=2)
-        return (taps[:, None] * w.reshape(1, 4, 3, 4, 1, 1)).sum(axis=(2, 3))
+def taps_at(offsets):
+    """Sums products of slices at the given offsets with the kernel's elements in order."""
 
-    def summed(x, w):
-        at = ((0, 0), (0, 1), (1, 0), (2, 1))
-        return sum(np.einsum("bchw,oc->bohw", x[:, :, i : i + 4, j : j + 4], w[:, :, k]) for k, (i, j) in enumerate(at))
+    def function(x, w):
+        terms = [(x[:, :, i : i + 4, j : j + 4], w[:, :, k]) for k, (i, j) in enumerate(offsets)]
+        return sum(np.einsum("bchw,oc->bohw", image, tap) for image, tap in terms)
 
-    for function, kernel in ((stacked, "f32[4,3,2,2]"), (summed, "f32[4,3,4]")):
-        _, pool = check(function, {"x": "f32[2,3,6,6]", "w": kernel})
-        assert [miss.code for miss in pool.near_misses] == ["grid"], function.__name__
+    return function
+
+
+def stacked_at(offsets):
+    def function(x, w):
+        taps = np.stack([x[:, :, i : i + 4, j : j + 4] for i, j in offsets], axis=2)
+        return np.einsum("bckhw,ock->bohw", taps, w)
+
+    return function
+
+
+NINE = [(i, j) for i in range(3) for j in range(3)]
+
+
+@pytest.mark.parametrize("spelled", [taps_at, stacked_at])
+@pytest.mark.parametrize(
+    ("offsets", "found"),
+    [
+        ([*NINE[:4], (1, 2), *NINE[5:]], "offset (1, 2) twice and (1, 1) never, along axes 2, 3"),
+        ([(i, j) for i in (0, 1, 3) for j in range(3)], "offset 3 along axis 2, where the others are 1 apart"),
+        ([(0, 0), (0, 1), (1, 0)], "no offset (1, 1), along axes 2, 3"),
+    ],
+    ids=["a slice twice", "uneven steps", "a hole"],
+)
+def test_slices_off_the_grid_are_told_with_the_one_at_fault(spelled, offsets, found):
+    _, pool = check(spelled(offsets), {"x": "f32[2,3,7,7]", "w": f"f32[4,3,{len(offsets)}]"})
+    (miss,) = pool.near_misses
+    assert (miss.code, miss.found) == ("grid", found)
+
+
+def test_slices_in_another_order_than_the_kernel_are_told():
+    offsets = [NINE[0], NINE[5], *NINE[2:5], NINE[1], *NINE[6:]]
+    _, pool = check(taps_at(offsets), {"x": "f32[2,3,7,7]", "w": "f32[4,3,9]"})
+    (miss,) = pool.near_misses
+    assert miss.found == "slices whose order is not that of the kernel's elements"
 
 
 def test_one_window_view_serves_two_convolutions():

@@ -111,6 +111,7 @@ def test_another_divisor_is_a_note_on_the_sum():
         ("statistics", lambda x: x.mean(axis=(0, 2, 3)), "f32[2,3,4,4]"),
         ("group statistics", lambda x: x.reshape(2, 2, 3, 16).sum(axis=(2, 3)), "f32[2,6,4,4]"),
         ("two pieces", lambda x: x[:, 0] + x[:, 1], "f32[2,2,5]"),
+        ("picked columns", lambda x: x[:, 0] + x[:, 1] + x[:, 4], "f32[2,5]"),
         ("residual", lambda x: x + x, "f32[2,5]"),
         ("maximum of two", lambda x: np.maximum(x, 0), "f32[2,5]"),
         ("all ones", lambda x: x.max(axis=(2, 3)), "f32[1,1,1,1]"),
