@@ -10,10 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TextIO
 
 from topos_core.document.display import display
-from topos_core.errors import FAILURES, ConfigurationError, ToposError
+from topos_core.errors import ToposError
 
 _PROGRESS_AFTER_SECONDS: Final = 1.0
 _PROGRESS_EVERY_SECONDS: Final = 0.1
+_PRINTED: Final = (
+    "TP402",
+    "TP405",
+    "TP406",
+    "TP407",
+)  # where the code stopped: what it printed last says how far it got
 _COLOURS: Final = {"error": "31", "warning": "33", "note": "36", "good": "32", "strong": "1", "faint": "2"}
 
 
@@ -51,17 +57,14 @@ class Terminal:
         return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self.colour else text
 
     def failure(self, error: Mapping[str, Any]) -> None:
-        """Writes an `error` of a reply: the place, the message, what helps, and the end of what the code printed."""
+        """Writes an `error` of a reply: the place, the message, and the end of what the code printed."""
         self.clear_progress()
         self.err.writelines(f"{line}\n" for line in error_lines(error, colour=self.colour_errors))
 
     def raised(self, error: ToposError) -> None:
         """Writes an error that topos raised in this process."""
         place: dict[str, Any] = error.span._asdict() if error.span is not None else {"path": None}
-        # a ConfigurationError's message ends with its own remedy
-        self.failure(
-            {"code": error.code, "message": error.message, **place, "remedy": not isinstance(error, ConfigurationError)}
-        )
+        self.failure({"code": error.code, "message": error.message, **place})
 
     def progress(self, title: str, done: int, total: int) -> None:
         """Draws a bar once the command has run for a second; `done` of `total` steps are behind it."""
@@ -100,7 +103,7 @@ def open_terminal(environment: Mapping[str, str] | None = None) -> Terminal:
 
 
 def error_lines(error: Mapping[str, Any], *, colour: bool) -> list[str]:
-    """Writes an `error` of a reply: the place, the message, related places, the end of what was printed, and what helps."""
+    """Writes an `error` of a reply: the place, the message, related places, and the end of what was printed."""
     head = f"error[{error['code']}]"
     head = f"\x1b[{_COLOURS['error']}m{head}\x1b[0m" if colour else head
     place = f"{place_of(error)}: " if error.get("path") else ""
@@ -108,11 +111,9 @@ def error_lines(error: Mapping[str, Any], *, colour: bool) -> list[str]:
     for related in error.get("related", ()):
         if related.get("path"):
             lines.append(f"    {place_of(related)}: {shown(related.get('message') or 'related')}")
-    printed = str(error.get("output") or "").splitlines()
+    told = error["code"] in _PRINTED
+    printed = str(error.get("output") or "").splitlines() if told else []
     lines += [f"    | {shown(line, 200)}" for line in printed[-5:]]
-    row = FAILURES.get(str(error["code"]))
-    if row is not None and error.get("remedy", True):
-        lines.append(f"    help: {row.remedy}")
     return lines
 
 

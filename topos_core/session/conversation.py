@@ -210,12 +210,12 @@ class Conversation:
         match death["reason"]:
             case "time":
                 what, remedy = _SLOW.get(do, (f"the request to {do}", "ask for less"))
-                message = f"{what} took longer than {seconds:g} s; {remedy}, or raise the time limit"
+                message = f"{what} took longer than {seconds:g} s; {remedy}, or raise `seconds` in [tool.topos]"
                 return failure("TP405", message, **place)
             case "memory":
                 message = (
                     f"the process held {death['resident'] // MIB} MiB, the limit is {self._limits.memory // MIB} MiB; "
-                    "build the model without its full weights, or raise the memory limit"
+                    "build the model without its full weights, or raise `memory` in [tool.topos]"
                 )
                 return failure("TP406", message, **place)
             case "supervisor":

@@ -17,7 +17,7 @@ import numpy as np
 from topos_core.errors import ConfigurationError, TraceError
 from topos_core.session import entries as entry_marks
 from topos_core.session.loading import load
-from topos_core.session.places import error_of, relative_path
+from topos_core.session.places import error_of, position, relative_path
 from topos_core.session.sources import MODEL_FILES, read_source
 from topos_core.session.traced import Traced, trace_entry
 
@@ -114,8 +114,16 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
             replies.append({"target": target, "document": traced.document(options), "off": traced.off_lines})
         except BaseException as error:
             state.targets.pop(target, None)
-            replies.append({"target": target, "error": error_of(error, path, state.root)})
+            replies.append(
+                {"target": target, "error": _placed(error_of(error, path, state.root), marks, name, state.root)}
+            )
     return {"entries": replies}
+
+
+def _placed(error: dict[str, Any], marks: entry_marks.Marks, name: str, root: str) -> dict[str, Any]:
+    """Puts an error without a place, as one of an input spec, at the entry's mark."""
+    entry = next((entry for entry in marks.entries if entry.name == name), None)
+    return error if error["path"] is not None or entry is None else {**error, **position(entry.mark, root)}
 
 
 def _read(path: str) -> str:

@@ -40,7 +40,7 @@ def error_of(error: BaseException, path: str, root: str, output: str = "") -> di
             place = error.span
         else:  # it happened in a helper, which the file called
             related = [("raised here", error.span)]
-        related += [("this belongs to it", span) for span in error.related]
+        related += [("this belongs to it", span) for span in error.related if span != place]
     elif isinstance(error, SyntaxError) and error.filename:
         place = _syntax_span(error)
     known = {(span.path, span.line) for _, span in related}

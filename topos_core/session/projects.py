@@ -59,7 +59,9 @@ class Projects:
         workspace = self.workspace(target.path)
         relative = workspace.relative(target.path)
         if self.untrusted and not workspace.is_trusted(target.path):
-            message = f"{relative} was not run: its folder is not trusted, and --untrusted was given"
+            message = (
+                f"{relative} was not run: its folder is not in your list of trusted folders; drop --untrusted to run it"
+            )
             return {"error": failure("TP410", message, path=relative), "output": ""}
         if target.path.endswith(".py"):
             entries = workspace.entries(target.path)
@@ -128,6 +130,7 @@ def only(target: str, reply: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _no_entry(path: str, name: str | None, entries: list[str]) -> dict[str, Any]:
-    has = f"it has {', '.join(entries)}" if entries else "no function or class of it is marked"
+    mark = "mark one with `@tp.model(...)` or a comment `# topos: entry inputs=f32[...]` above it"
+    has = f"it has {', '.join(entries)}; {mark}" if entries else mark
     what = f"{path} has no marked entry" if name is None else f"{path} has no entry {name!r}"
     return failure("TP408", f"{what}; {has}", path=path)
