@@ -8,11 +8,22 @@ from topos_core import nn
 CHANNELS = 32
 
 
+def example(seed):
+    """Gives normal images and kernels, and norms whose variances are positive, as training leaves them."""
+    generator = np.random.default_rng(seed)
+    x = generator.standard_normal((4, CHANNELS, 28, 28), np.float32)
+    kernels = generator.standard_normal((2, CHANNELS, CHANNELS, 3, 3), np.float32) / np.float32(17)
+    norms = generator.standard_normal((8, CHANNELS), np.float32)
+    norms[1::4] = np.exp(norms[1::4])
+    return x, *kernels, norms
+
+
 @tp.model(
     x=tp.f32[4, CHANNELS, 28, 28],
     first=tp.f32[CHANNELS, CHANNELS, 3, 3],
     second=tp.f32[CHANNELS, CHANNELS, 3, 3],
     norms=tp.f32[8, CHANNELS],
+    example=example,
 )
 def block(x, first, second, norms):
     hidden = nn.conv2d(x, first, padding=1)
