@@ -16,6 +16,7 @@ from topos_core.plan.plan import PlanData
 from topos_core.plan.schedule import Step
 from topos_core.run.blas import blas_threads
 from topos_core.run.interpreter import NOT_COMPUTABLE, Parameters, bind_parameters, not_computable
+from topos_core.run.order import Order, reading_order
 from topos_core.run.pool import Pool
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import TensorType, numpy_dtype
@@ -38,7 +39,10 @@ class RecordedStep:
 
 @dataclass(frozen=True, slots=True)
 class TakenStep:
-    """One taken match; a named result may have several producers, each of its own shape."""
+    """One taken match; a named result may have several producers, each of its own shape.
+
+    `order` says how the root lies in memory where that is not row-major.
+    """
 
     value: int
     prepared: Prepared
@@ -46,6 +50,7 @@ class TakenStep:
     type: TensorType
     named: tuple[tuple[str, tuple[tuple[int, TensorType], ...]], ...]
     frees: tuple[int, ...]
+    order: Order | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,11 @@ class Program:
         return {value: values[value] for value in self.kept}
 
     def _take(self, step: TakenStep, values: dict[int, np.ndarray], threads: int) -> None:
-        out = {"result": self.pool.empty(step.type.shape, numpy_dtype(step.type.dtype))}
+        kind = step.type if step.order is None else step.order.type
+        root = self.pool.empty(kind.shape, numpy_dtype(kind.dtype))
+        if step.order is not None:
+            root = np.ndarray(step.type.shape, root.dtype, root, strides=step.order.strides)
+        out = {"result": root}
         for name, producers in step.named:
             _, kind = producers[0]
             out[name] = np.empty(kind.shape, numpy_dtype(kind.dtype))
@@ -125,7 +134,11 @@ def make_program(plan: PlanData, parameters: Parameters | None = None) -> Progra
             known[value] = table[op.name].evaluate([], op.attributes, op.type)
     remaining = _fold(tape, plan.schedule.steps, known)
     kept = plan.schedule.kept
-    steps = tuple(_ready(tape, step, known) for step in remaining)
+    readers: dict[int, list[Step]] = {}
+    for step in remaining:
+        for value in step.reads:
+            readers.setdefault(value, []).append(step)
+    steps = tuple(_ready(tape, step, known, readers, frozenset(kept)) for step in remaining)
     read = {value for step in remaining for value in step.reads} | set(kept)
     # A match reads its bindings at run time only where preparing did not use them up; keeping all is simple and right.
     return Program(
@@ -182,7 +195,13 @@ def _held(array: np.ndarray) -> int:
     return elements * array.itemsize
 
 
-def _ready(tape: Tape, step: Step, known: Mapping[int, np.ndarray]) -> RecordedStep | TakenStep:
+def _ready(
+    tape: Tape,
+    step: Step,
+    known: Mapping[int, np.ndarray],
+    readers: Mapping[int, Sequence[Step]],
+    kept: frozenset[int],
+) -> RecordedStep | TakenStep:
     op = tape.ops[step.value]
     frees = tuple(value for value in step.frees if value not in known)
     if step.match is None:
@@ -192,4 +211,5 @@ def _ready(tape: Tape, step: Step, known: Mapping[int, np.ndarray]) -> RecordedS
         (name, tuple((value, tape.ops[value].type) for value in values)) for name, values in match.named.items()
     )
     prepared = prepare(tape, match, known)
-    return TakenStep(match.root, prepared, tuple(match.bindings.items()), op.type, named, frees)
+    order = reading_order(tape, match.root, readers, kept) if prepared.any_order else None
+    return TakenStep(match.root, prepared, tuple(match.bindings.items()), op.type, named, frees, order)

@@ -10,7 +10,7 @@ from typing import Any
 
 from topos_core.kernels.host import Host
 from topos_core.kernels.tiles import tiles
-from topos_core.kernels.vocabulary.blocks import CONTRACTION, FINISH, TILE
+from topos_core.kernels.vocabulary.blocks import ACROSS, CONTRACTION, FINISH, RUNS, TILE
 from topos_core.kernels.vocabulary.memory import (
     call,
     larger,
@@ -35,7 +35,6 @@ def kernel(host: Host, dtype: str) -> Any:
     lanes, size = host.lanes(dtype), SCALARS[dtype].bytes
     load, store = loader(SCALARS[dtype]), storer(SCALARS[dtype])
     masked = 1 if host.masked else 0
-    finish, spread = FINISH, FINISH + 1
 
     def contract(args, worker):  # type: ignore[no-untyped-def]
         block = get(args, "scratch") + worker * get(args, "slot_bytes")
@@ -43,11 +42,11 @@ def kernel(host: Host, dtype: str) -> Any:
         table = get(args, "tiles")
         rows, steps = get(args, "rows"), get(args, "steps")
         pitch, width, height_step = get(args, "pitch"), get(args, "width"), get(args, "out_height")
-        direct = masked
-        if get(args, "activation") != 0 or get(args, "out_width") != 1:
-            direct = 0
-        if pitch < smaller(lanes, get(args, "positions")):
-            direct = 0
+        width_step = get(args, "out_width")
+        widest = tall_vectors
+        if rows <= short:
+            widest = short_vectors if rows > 1 else flat_vectors
+        slack = larger(widest, 4)  # no tile of a block reads further than so many registers
         put(block, "left_stride", steps)
         put(block, "sums", block + get(args, "sums_at"))
         put(block, "out_stride", get(args, "out_row"))
@@ -55,6 +54,7 @@ def kernel(host: Host, dtype: str) -> Any:
         put(block, "residual_last", get(args, "residual_last"))
         put(block, "runs", runs)
         put(block, "residual", 0)
+        put(block, "finished", 0)
         item = take(get(args, "counter"))
         while item < get(args, "items"):
             split = item % get(args, "splits")
@@ -65,8 +65,8 @@ def kernel(host: Host, dtype: str) -> Any:
             item //= get(args, "depth")
             group = item % get(args, "groups")
             batch = item // get(args, "groups")
-            row = split * get(args, "split_rows")
-            last_row = smaller(rows, row + get(args, "split_rows"))
+            first_row = split * get(args, "split_rows")
+            last_row = smaller(rows, first_row + get(args, "split_rows"))
             first = chunk * get(args, "chunk_positions")
             last = smaller(get(args, "positions"), first + get(args, "chunk_positions"))
             right = (
@@ -74,7 +74,17 @@ def kernel(host: Host, dtype: str) -> Any:
             )
             out = batch * get(args, "out_batch") + group * get(args, "out_group") + part * get(args, "out_depth")
             left = get(args, "left") + group * rows * steps * size
-            if direct != 0:
+            if get(args, "mode") == ACROSS:
+                image_row = first // pitch
+                column = first - image_row * pitch
+                for position in range((last - first + lanes - 1) // lanes * lanes + flat_vectors * lanes):
+                    exists = column < width and first + position < last
+                    set_word(runs, position, image_row * height_step + column * width_step if exists else -1)
+                    column += 1
+                    if column == pitch:
+                        column = 0
+                        image_row += 1
+            elif get(args, "mode") == RUNS:
                 for vector in range((last - first + lanes - 1) // lanes + flat_vectors):
                     at = runs + vector * 32
                     position = first + vector * lanes
@@ -88,40 +98,40 @@ def kernel(host: Host, dtype: str) -> Any:
                     set_word(at, 1, (1 << ahead) - 1)
                     set_word(at, 2, (image_row + 1) * height_step - following)
                     set_word(at, 3, (1 << end) - (1 << following))
-            copied = 0
-            while row < last_row:
-                kind, height, widest = 0, tall, tall_vectors
-                if last_row - row <= short:
-                    kind, height, widest = 1, short, short_vectors
-                    if last_row - row == 1:
-                        kind, height, widest = 2, 1, flat_vectors
-                present = smaller(height, last_row - row)
-                put(block, "rows", present)
-                put(block, "scale", get(args, "scale") + (group * rows + row) * size)
-                put(block, "shift", get(args, "shift") + (group * rows + row) * size)
-                position = first
-                while position < last:
-                    vectors = smaller((last - position + lanes - 1) // lanes, widest)
-                    if kind == 1 and vectors > 1:  # the tiles that exist are 1, 3 and all wide
-                        vectors = 3 if vectors <= 3 else short_vectors
-                    elif kind == 2 and vectors > 1:  # 1, 4 and all
-                        vectors = 4 if vectors <= 4 else flat_vectors
-                    end = smaller(last, position + vectors * lanes)
-                    source = get(args, "right") + (right + position) * size
-                    offsets = get(args, "offsets")
-                    if right + position + get(args, "reach") + vectors * lanes > get(args, "right_size"):
-                        target = block + get(args, "copied_at")
-                        if copied != kind + 1:
-                            for step in range(steps):
-                                place = target + step * get(args, "copied_pitch") * size
-                                from_place = source + word(offsets, step) * size
-                                for i in range(end - position):
-                                    store(place, i, load(from_place, i))
-                            copied = kind + 1
-                        source = target
-                        offsets = get(args, "copied_offsets")
-                    put(block, "right", source)
+            position = first
+            while position < last:
+                block_vectors = smaller((last - position + lanes - 1) // lanes, widest)
+                end = smaller(last, position + block_vectors * lanes)
+                source = get(args, "right") + (right + position) * size
+                offsets = get(args, "offsets")
+                if right + position + get(args, "reach") + slack * lanes > get(args, "right_size"):
+                    target = block + get(args, "copied_at")
+                    for step in range(steps):
+                        place = target + step * get(args, "copied_pitch") * size
+                        from_place = source + word(offsets, step) * size
+                        for i in range(end - position):
+                            store(place, i, load(from_place, i))
+                    source = target
+                    offsets = get(args, "copied_offsets")
+                put(block, "right", source)
+                put(block, "places", runs + (position - first) * 8)
+                put(block, "runs", runs + (position - first) // lanes * 32)
+                put(block, "first", position)
+                put(block, "last", end)
+                row = first_row
+                while row < last_row:
+                    kind, height, vectors = 0, tall, block_vectors
+                    if last_row - row <= short:
+                        kind, height = 1, short
+                        if last_row - row == 1:
+                            kind, height = 2, 1
+                        if vectors > 1:  # the tiles that exist are 1, 3 and all wide for a few rows; 1, 4 and all for one
+                            vectors = 2 + kind if vectors <= 2 + kind else (short_vectors if kind == 1 else flat_vectors)
+                    present = smaller(height, last_row - row)
+                    put(block, "rows", present)
                     put(block, "vectors", vectors)
+                    put(block, "scale", get(args, "scale") + (group * rows + row) * size)
+                    put(block, "shift", get(args, "shift") + (group * rows + row) * size)
                     step = 0
                     while step < steps:
                         put(block, "left", left + (row * steps + step) * size)
@@ -134,15 +144,18 @@ def kernel(host: Host, dtype: str) -> Any:
                     put(block, "out", get(args, "out") + start * size)
                     if get(args, "residual") != 0:
                         put(block, "residual", get(args, "residual") + start * size)
-                    if direct != 0:
-                        put(block, "runs", runs + (position - first) // lanes * 32)
-                        call(word(table, finish), block, 0)
+                    turn = 0
+                    if get(args, "mode") == ACROSS and kind < 2 and (masked == 1 or present == height):
+                        turn = word(table, FINISH + 2 + kind)
+                    put(block, "turn", turn)
+                    if get(args, "activation") == 0 and get(args, "mode") == RUNS:
+                        call(word(table, FINISH), block, 0)
+                    elif get(args, "activation") == 0 and turn != 0:
+                        call(turn, block, 0)
                     else:
-                        put(block, "first", position)
-                        put(block, "last", end)
-                        call(word(table, spread), block, args)
-                    position += vectors * lanes
-                row += present
+                        call(word(table, FINISH + 1), block, args)
+                    row += present
+                position += block_vectors * lanes
             item = take(get(args, "counter"))
 
     return contract

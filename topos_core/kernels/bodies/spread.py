@@ -6,11 +6,12 @@ from typing import Any
 
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import CONTRACTION, TILE
-from topos_core.kernels.vocabulary.memory import call, larger, loader, reader, smaller, storer
+from topos_core.kernels.vocabulary.memory import call, larger, loader, reader, smaller, storer, writer
 from topos_core.kernels.vocabulary.scalar import SCALARS
 
 get = reader(CONTRACTION)
 got = reader(TILE)
+put = writer(TILE)
 
 
 def kernel(host: Host, dtype: str) -> Any:
@@ -34,6 +35,8 @@ def kernel(host: Host, dtype: str) -> Any:
             adding = 2 * get(args, "residual_last") if got(block, "residual") != 0 else 4
             for phase in range(4):
                 base = start + (got(block, "out") if phase == 3 else got(block, "residual"))
+                if phase == 3 and got(block, "turn") != 0:
+                    continue
                 if phase == 1:
                     for i in range(last - first):
                         value = load(sums, i)
@@ -58,5 +61,9 @@ def kernel(host: Host, dtype: str) -> Any:
                         for i in range(run):
                             store(place, i * step, load(lane, i))
                     position += larger(run, pitch - column)
+        if got(block, "turn") != 0:
+            put(block, "finished", 1)
+            call(got(block, "turn"), block, 0)
+            put(block, "finished", 0)
 
     return spread

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from topos_core.kernels.host import Host
+from topos_core.kernels.vocabulary.across import across_module
 from topos_core.kernels.vocabulary.finish import finish_module
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.tile import tile_module
 
 
 def module(host: Host, symbol: str, dtype: str, shape: str) -> Any:
-    """Makes the module of the tile `ROWSxVECTORS`, or of the epilogue, `finish`."""
+    """Makes the module of the tile `ROWSxVECTORS`, or of an epilogue: `finish`, or `acrossROWS`."""
     scalar, lanes = SCALARS[dtype], host.lanes(dtype)
     if shape == "finish":
         return finish_module(scalar, lanes, symbol)
+    if shape.startswith("across"):
+        return across_module(scalar, lanes, int(shape.removeprefix("across")), host.masked, symbol)
     rows, vectors = map(int, shape.split("x"))
     return tile_module(scalar, lanes, rows, vectors, symbol)

@@ -7,7 +7,6 @@ copies two argument blocks and fills in addresses.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -16,10 +15,9 @@ import numpy as np
 from topos_core.kernels.convolution.geometry import Problem, image_offsets, planes, reads_in_place
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
-from topos_core.kernels.layouts import Axis
 from topos_core.kernels.library import Kernel, kernel
 from topos_core.kernels.tiles import Tiles, tiles
-from topos_core.kernels.vocabulary.blocks import CONTRACTION, FINISH, PLANES, TILE
+from topos_core.kernels.vocabulary.blocks import ACROSS, CONTRACTION, FINISH, LANES, PLANES, RUNS, TILE
 from topos_core.tape.type import numpy_dtype
 
 CACHE_BYTES: Final = 256 << 10
@@ -77,12 +75,9 @@ class Cut(NamedTuple):
 
 
 class Engine:
-    """A convolution of one shape and dtype (f32 or f64), ready to run; safe to run from several threads.
+    """A convolution of one shape and dtype (f32 or f64), ready to run; safe to run from several threads."""
 
-    `out` has axes (batch, group, row, depth, height, width), described by their strides in elements.
-    """
-
-    def __init__(self, convolution: Problem, dtype: str, out: tuple[Axis, ...], epilogue: Epilogue) -> None:
+    def __init__(self, convolution: Problem, dtype: str, epilogue: Epilogue) -> None:
         self.problem = convolution
         self.dtype = numpy_dtype(dtype)
         self.lanes = host().lanes(dtype)
@@ -95,17 +90,23 @@ class Engine:
         self.limits = np.array(epilogue.limits, self.dtype)
         self.copied_offsets = np.arange(convolution.steps, dtype=np.int64) * (self.tiles.widest * self.lanes)
         self.epilogue = epilogue
-        self.out = out
-        self.cuts: dict[tuple[int, Sequence[int]], Cut] = {}
+        self.cuts: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Cut] = {}
 
     @property
     def scratch_bytes(self) -> int:
         """Counts what one run on one thread needs beside its operands and result, planes included."""
         return self._plane_bytes() + self._slot_bytes(self._chunk_vectors(1), False)
 
-    def run(self, strides: tuple[int, ...], operands: Operands, threads: int) -> None:
-        """Runs it; `strides` are the image's in elements: batch, channel, depth, height, width."""
-        cut = self.cuts.get((threads, strides)) or self._remember(threads, strides)
+    def run(self, image: tuple[int, ...], out: tuple[int, ...], operands: Operands, threads: int) -> None:
+        """Runs it.
+
+        Args:
+            image: Strides in elements of batch, channel, depth, height, width.
+            out: Strides in elements of batch, group, row, depth, height, width.
+            operands: Addresses.
+            threads: How many workers may take part.
+        """
+        cut = self.cuts.get((threads, image, out)) or self._remember(threads, image, out)
         block = array("q", cut.block)
         scratch = Scratch(cut.scratch_bytes)
         block[_C["right"]] = operands.x
@@ -122,18 +123,19 @@ class Engine:
         block[_C["scratch"]] = scratch.address
         launch(self.kernel, block, cut.threads)
 
-    def _remember(self, threads: int, strides: tuple[int, ...]) -> Cut:
+    def _remember(self, threads: int, image: tuple[int, ...], out: tuple[int, ...]) -> Cut:
         if len(self.cuts) > 16:  # strides differ from run to run: an unusual caller, whom memory must not pay for
             self.cuts.clear()
-        cut = self.cuts[threads, strides] = self._cut(max(1, min(threads, self.problem.flops // THREAD_FLOPS)), strides)
+        workers = max(1, min(threads, self.problem.flops // THREAD_FLOPS))
+        cut = self.cuts[threads, image, out] = self._cut(workers, image, out)
         return cut
 
-    def _cut(self, threads: int, strides: tuple[int, ...]) -> Cut:
+    def _cut(self, threads: int, strides: tuple[int, ...], out: tuple[int, ...]) -> Cut:
         in_place = reads_in_place(self.problem) and self._lies_densely(strides)
         vectors = self._chunk_vectors(threads)
         slot = self._slot_bytes(vectors, in_place)
         offsets = image_offsets(self.problem, *strides[1:]) if in_place else self.planes.offsets
-        values = self._operand_words(offsets)
+        values = self._operand_words(offsets, out)
         values.update(self._in_place_words(strides, offsets) if in_place else self._plane_words())
         values.update(self._items(values, vectors, threads))
         values["slot_bytes"] = slot
@@ -141,7 +143,7 @@ class Engine:
         scratch = slot * threads + (0 if in_place else self._plane_bytes())
         return Cut(threads, template(CONTRACTION, values), offsets, copy, slot, scratch)
 
-    def _operand_words(self, offsets: np.ndarray) -> dict[str, int]:
+    def _operand_words(self, offsets: np.ndarray, out: tuple[int, ...]) -> dict[str, int]:
         activation = self.epilogue.activation
         return {
             "groups": self.problem.groups, "rows": self.problem.rows, "steps": self.problem.steps,
@@ -149,7 +151,7 @@ class Engine:
             "copied_offsets": address_of(self.copied_offsets), "copied_pitch": self.tiles.widest * self.lanes,
             "limits": address_of(self.limits), "activation": activation.address if activation else 0,
             "residual_last": int(self.epilogue.residual_last), "runs_at": aligned(8 * len(TILE)),
-            **{f"out_{name}": axis.stride for name, axis in zip(_AXES, self.out, strict=True)},
+            **{f"out_{name}": stride for name, stride in zip(_AXES, out, strict=True)},
         }  # fmt: skip
 
     def _plane_words(self) -> dict[str, int]:
@@ -186,11 +188,11 @@ class Engine:
         while threads > 1 and items * -(-rows // part) < ITEMS_PER_THREAD * threads and part > self.tiles.tall:
             part = -(-part // (2 * self.tiles.tall)) * self.tiles.tall
         splits = -(-rows // part)
-        sums_at = aligned(words["runs_at"] + 32 * (vectors + self.tiles.widest))
+        sums_at = aligned(words["runs_at"] + self._lane_bytes() * (vectors + self.tiles.widest))
         return {
             "items": items * splits, "splits": splits, "split_rows": part, "chunks": chunks, "depth": depth,
             "positions": positions, "chunk_positions": vectors * self.lanes, "pitch": pitch, "width": width,
-            "sums_at": sums_at, "copied_at": sums_at + self._sums_bytes(),
+            "mode": self._mode(words, pitch, positions), "sums_at": sums_at, "copied_at": sums_at + self._sums_bytes(),
         }  # fmt: skip
 
     def _chunk_vectors(self, threads: int) -> int:
@@ -208,13 +210,25 @@ class Engine:
             vectors = max(unit, vectors // 2)
         return -(-vectors // unit) * unit
 
+    def _mode(self, words: dict[str, int], pitch: int, positions: int) -> int:
+        """Chooses the epilogue."""
+        if host().masked and words["out_width"] == 1 and pitch >= min(self.lanes, positions):
+            return RUNS
+        if words["out_row"] == 1 and self.problem.rows > 1 and self.lanes >= self.tiles.tall:
+            return ACROSS
+        return LANES
+
+    def _lane_bytes(self) -> int:
+        """Counts what one register's lanes need in the tables of places: two runs, or one word per lane."""
+        return max(32, 8 * self.lanes)
+
     def _sums_bytes(self) -> int:
         shapes = self.tiles
         registers = max(shapes.tall * shapes.tall_vectors, shapes.short * shapes.short_vectors, shapes.flat_vectors)
         return aligned(registers * self.lanes * self.dtype.itemsize)
 
     def _slot_bytes(self, vectors: int, in_place: bool) -> int:
-        runs = aligned(8 * len(TILE)) + aligned(32 * (vectors + self.tiles.widest))
+        runs = aligned(8 * len(TILE)) + aligned(self._lane_bytes() * (vectors + self.tiles.widest))
         copied = self.problem.steps * self.tiles.widest * self.lanes * self.dtype.itemsize if in_place else 0
         return aligned(runs + self._sums_bytes() + copied) + 64
 
@@ -251,8 +265,8 @@ class Engine:
 
 
 def _tile_table(dtype: str, shapes: Tiles) -> np.ndarray:
-    """Collects the addresses of the tiles: 16 * kind + registers per row, then the two epilogues."""
-    table = np.zeros(FINISH + 2, np.int64)
+    """Collects the addresses of the tiles: 16 * kind + registers per row, then the epilogues."""
+    table = np.zeros(FINISH + 4, np.int64)
     kinds = (
         (shapes.tall, (1, 2, 3)), (shapes.short, (1, 3, shapes.short_vectors)), (1, (1, 4, shapes.flat_vectors)),
     )  # fmt: skip
@@ -262,4 +276,7 @@ def _tile_table(dtype: str, shapes: Tiles) -> np.ndarray:
     if host().masked:
         table[FINISH] = kernel("tile", dtype, "finish").address
     table[FINISH + 1] = kernel("spread", dtype).address
+    if host().lanes(dtype) >= shapes.tall:
+        table[FINISH + 2] = kernel("tile", dtype, f"across{shapes.tall}").address
+        table[FINISH + 3] = kernel("tile", dtype, f"across{shapes.short}").address
     return table

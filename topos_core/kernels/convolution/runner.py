@@ -9,10 +9,11 @@ from typing import Final
 
 import numpy as np
 
+from topos_core.cost.memory import contiguous_strides
 from topos_core.kernels.convolution.engine import Engine, Epilogue, Operands
 from topos_core.kernels.convolution.geometry import Problem, problem
 from topos_core.kernels.launch import address_of
-from topos_core.kernels.layouts import Axis, arrange, contiguous_axes, restore
+from topos_core.kernels.layouts import arrange, restore
 from topos_core.matching.facts import ConvolutionFacts
 from topos_core.ops.cast import cast_array
 from topos_core.tape.type import numpy_dtype
@@ -31,9 +32,9 @@ class Runner:
         facts: The convolution's facts; its `result` is the root's.
         dtype: The recorded dtype; f16 and bf16 are computed in f32 and rounded once.
         engine: Does the work in f32 or f64.
-        dense: Whether the engine writes the root itself; else it writes a temporary in its own layout.
         images: Strides of image bindings that the engine can read, to its own: batch, channel, depth, height, width.
         kernels: Strides of kernel bindings that have the engine's layout already.
+        results: Strides of roots that the engine can write, to its own: batch, group, row, depth, height, width.
         left: The kernel as [groups * rows, steps] where it is known beforehand.
         factors: Scale and shift per output channel where they are known beforehand.
         fold: Computes them.
@@ -43,9 +44,9 @@ class Runner:
     facts: ConvolutionFacts
     dtype: np.dtype
     engine: Engine
-    dense: bool
     images: dict[tuple[int, ...], tuple[int, ...]]
     kernels: set[tuple[int, ...]]
+    results: dict[tuple[int, ...], tuple[int, ...]]
     left: np.ndarray | None
     factors: tuple[np.ndarray, np.ndarray] | None
     fold: Fold
@@ -53,9 +54,14 @@ class Runner:
 
     @property
     def scratch_bytes(self) -> int:
-        """Counts planes and tile buffers, and what layouts and dtypes need at the edges."""
-        straight = self.dense and self.dtype == self.engine.dtype
+        """Counts planes and tile buffers, and what other dtypes need at the edges."""
+        straight = self.dtype == self.engine.dtype
         return self.engine.scratch_bytes + (0 if straight else self._result_size() * self.engine.dtype.itemsize)
+
+    @property
+    def any_order(self) -> bool:
+        """Tells that the root may have any strides; see `Prepared`."""
+        return self.dtype == self.engine.dtype
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
@@ -65,23 +71,42 @@ class Runner:
         dtype = self.engine.dtype
         left = self.left if self.left is not None else self._left(bindings["kernel"])
         scale, shift = self.factors if self.factors is not None else self._factors(bindings)
-        x, strides = self._image(bindings["x"])
+        x, image = self._image(bindings["x"])
         residual = bindings[self.residual] if self.residual is not None else None
+        strides = self._result(result)
         target = result
-        straight = self.dense and result.dtype == dtype and result.flags.c_contiguous
-        if not straight:
-            target = np.empty(self._result_size(), dtype)
-        if residual is not None:
-            if not self.dense:
-                residual = arrange(residual, self.facts.result, self._roles())
-            residual = np.ascontiguousarray(residual, dtype)
+        if strides is None:
+            target, strides = np.empty(self._result_size(), dtype), _dense(self.engine.problem)
+            if residual is not None:
+                residual = np.ascontiguousarray(arrange(residual, self.facts.result, self._roles()), dtype)
+        elif residual is not None and (residual.strides != result.strides or residual.dtype != dtype):
+            alike = np.empty_like(result)  # its strides are the root's, for a root that fills its memory
+            alike[...] = residual
+            residual = alike
         operands = Operands(
             address_of(x), address_of(left), address_of(scale), address_of(shift),
             address_of(residual) if residual is not None else 0, address_of(target),
         )  # fmt: skip
-        self.engine.run(strides, operands, threads)
-        if not straight:
+        self.engine.run(image, strides, operands, threads)
+        if target is not result:
             self._deliver(target, result)
+
+    def _result(self, result: np.ndarray) -> tuple[int, ...] | None:
+        """Gives the strides by which the engine writes a root, or None where it needs a temporary."""
+        known = self.results.get(result.strides)
+        if known is not None:
+            return known
+        if result.dtype != self.engine.dtype or np.empty_like(result).strides != result.strides:
+            return None
+        arranged = arrange(result, self.facts.result, self._roles())
+        if address_of(arranged) != address_of(result):
+            return None
+        given = iter(stride // result.itemsize for stride in arranged.strides[3:])
+        spatial = tuple(next(given) if role else 0 for role in self.engine.problem.roles)
+        strides = (*(stride // result.itemsize for stride in arranged.strides[:3]), *spatial)
+        if len(self.results) < REMEMBERED:
+            self.results[result.strides] = strides
+        return strides
 
     def _left(self, kernel: np.ndarray) -> np.ndarray:
         if kernel.strides in self.kernels and kernel.dtype == self.engine.dtype:
@@ -110,9 +135,6 @@ class Runner:
 
     def _deliver(self, temporary: np.ndarray, result: np.ndarray) -> None:
         """Brings a temporary into the root's layout and dtype."""
-        if self.dense:
-            result[...] = cast_array(temporary.reshape(result.shape), result.dtype)
-            return
         convolution = self.engine.problem
         spatial = [extent for extent, role in zip(convolution.result, convolution.roles, strict=True) if role]
         shaped = temporary.reshape(convolution.batch, convolution.groups, convolution.rows, *spatial)
@@ -139,17 +161,15 @@ def make_runner(
     convolution = problem(facts)
     computed = "f64" if dtype == "f64" else "f32"
     running = numpy_dtype(computed)
-    axes = contiguous_axes(facts.result, result_roles(convolution))
-    out = _dense_out(convolution) if axes is None else _with_units(axes, convolution)
     if factors is not None:
         factors = (factors[0].astype(running), factors[1].astype(running))
     return Runner(
         facts=facts,
         dtype=numpy_dtype(dtype),
-        engine=Engine(convolution, computed, out, epilogue),
-        dense=axes is not None,
+        engine=Engine(convolution, computed, epilogue),
         images={},
         kernels=set(),
+        results={},
         left=None if kernel is None else kernel_rows(kernel, facts, running),
         factors=factors,
         fold=fold,
@@ -183,16 +203,6 @@ def result_roles(convolution: Problem) -> tuple[str, ...]:
     return ("b", "g", "f", *(role for role in convolution.roles if role))
 
 
-def _dense_out(convolution: Problem) -> tuple[Axis, ...]:
-    """Lays out [batch, group, row, depth, height, width] densely."""
-    axes: list[Axis] = []
-    stride = 1
-    for extent in reversed((convolution.batch, convolution.groups, convolution.rows, *convolution.result)):
-        axes.insert(0, Axis(extent, stride))
-        stride *= extent
-    return tuple(axes)
-
-
-def _with_units(axes: tuple[Axis, ...], convolution: Problem) -> tuple[Axis, ...]:
-    absent = tuple(Axis(1, 0) for role in convolution.roles if not role)
-    return (*axes[:3], *absent, *axes[3:])
+def _dense(convolution: Problem) -> tuple[int, ...]:
+    """Gives the strides of a dense [batch, group, row, depth, height, width]."""
+    return contiguous_strides((convolution.batch, convolution.groups, convolution.rows, *convolution.result))

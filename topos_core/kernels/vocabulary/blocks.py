@@ -25,6 +25,9 @@ TILE: Final = (
     "residual_last",  # 1 adds it after clamping
     "limits",  # address of the smallest and the largest result
     "runs",  # address of i64[vectors, 4]: offset, mask, offset, mask; where the lanes of a register go in `out`
+    "places",  # address of i64[vectors * lanes]: where a lane goes in `out`, below zero for nowhere
+    "turn",  # address of the epilogue that turns a tile of this height, 0 for none
+    "finished",  # 1 where `sums` are results already and are only to be stored
     "first", "last",  # positions of the tile that exist, for `spread`
 )  # fmt: skip
 """Words of a register tile's block."""
@@ -63,12 +66,15 @@ CONTRACTION: Final = (
     "activation",  # address of a kernel (address, count) that runs in place; 0 for nothing
     "scratch",  # address of one slot per worker
     "slot_bytes",
+    "mode",  # which epilogue: LANES, RUNS or ACROSS
     "runs_at", "sums_at", "copied_at",  # bytes into a slot; the tile's block stands at its start
 )  # fmt: skip
 """Words of a contraction: `out[b, g, r, p] = sum over k of left[g, r, k] * right[b, g, p + offsets[k]]`, finished."""
 
+LANES, RUNS, ACROSS = 0, 1, 2
+"""Epilogues: lane by lane, by runs of lanes in masked stores, or turned so that a position's rows are stored together."""
 FINISH: Final = 48
-"""Where the epilogue's address stands in the table of tiles; the one that spreads lane by lane stands behind it."""
+"""Where the epilogues' addresses stand in the table of tiles: by runs, lane by lane, and two for rows side by side."""
 
 PLANES: Final = (
     "counter",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
@@ -11,7 +9,7 @@ from llvmlite import ir
 from topos_core.kernels.vocabulary.blocks import TILE, index
 from topos_core.kernels.vocabulary.emitter import INT64, Emitter
 from topos_core.kernels.vocabulary.scalar import Scalar
-from topos_core.kernels.vocabulary.tile import kernel_function
+from topos_core.kernels.vocabulary.tile import counted, kernel_function
 
 
 def finish_module(scalar: Scalar, lanes: int, symbol: str) -> Any:
@@ -44,14 +42,14 @@ class _Finish:
         self.adds_last = builder.and_(has_residual, last)
         self.runs = builder.inttoptr(self.word("runs"), INT64.as_pointer())
         scale, shift, stride = self.address("scale"), self.address("shift"), self.word("out_stride")
-        with self.counted(self.word("rows")) as row:
+        with counted(builder, self.word("rows")) as row:
             factor, summand = self.element(scale, row), self.element(shift, row)
             self.row(row, factor, summand, builder.mul(row, stride))
         builder.ret_void()
 
     def row(self, row: Any, factor: Any, summand: Any, start: Any) -> None:
         builder, sums, vectors = self.builder, self.address("sums"), self.word("vectors")
-        with self.counted(vectors) as vector:
+        with counted(builder, vectors) as vector:
             at = builder.add(builder.mul(row, vectors), vector)
             value = self.emitter.load(builder.gep(sums, [builder.mul(at, self.number(self.lanes))]))
             value = self.emitter.fma(value, factor, summand)
@@ -79,22 +77,6 @@ class _Finish:
         total.add_incoming(value, before)
         total.add_incoming(added, inside)
         return total
-
-    @contextmanager
-    def counted(self, count: Any) -> Iterator[Any]:
-        """Runs a block for 0, 1, ... below `count`, at least once."""
-        builder = self.builder
-        before = builder.block
-        loop, after = builder.append_basic_block("loop"), builder.append_basic_block("after")
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        number = builder.phi(INT64)
-        number.add_incoming(self.number(0), before)
-        yield number
-        following = builder.add(number, self.number(1))
-        number.add_incoming(following, builder.block)
-        builder.cbranch(builder.icmp_signed("<", following, count), loop, after)
-        builder.position_at_end(after)
 
     def element(self, base: Any, at: Any) -> Any:
         return self.emitter.splat(self.builder.load(self.builder.gep(base, [at])))

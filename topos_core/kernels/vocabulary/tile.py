@@ -7,6 +7,8 @@ rows * vectors accumulators, so it needs that many registers, plus `vectors`, pl
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
@@ -28,6 +30,22 @@ def kernel_function(symbol: str) -> tuple[Any, Any]:
     module = ir.Module(symbol)
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [INT64, INT64]), symbol)
     return module, function
+
+
+@contextmanager
+def counted(builder: Any, count: Any) -> Iterator[Any]:
+    """Emits a loop whose block runs for 0, 1, ... below `count`, at least once."""
+    before = builder.block
+    loop, after = builder.append_basic_block("loop"), builder.append_basic_block("after")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    number = builder.phi(INT64)
+    number.add_incoming(ir.Constant(INT64, 0), before)
+    yield number
+    following = builder.add(number, ir.Constant(INT64, 1))
+    number.add_incoming(following, builder.block)
+    builder.cbranch(builder.icmp_signed("<", following, count), loop, after)
+    builder.position_at_end(after)
 
 
 class _Tile:

@@ -1,0 +1,171 @@
+"""Times taken regions against their recorded ops, interleaved, and prints the ratios; a region above 1 is a defect.
+
+`python -m benchmarks.home_against_recorded [--threads N] [WORD...]`: one thread and CPU time by default; WORD selects rows
+by name. Weights are inputs, so packing counts; `pinned` rows bind them as parameters. NumPy's BLAS should be its own:
+the script clears OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+for _name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+    if os.environ.pop(_name, None) is not None:
+        os.execv(sys.executable, [sys.executable, "-m", "benchmarks.home_against_recorded", *sys.argv[1:]])
+
+import numpy as np
+
+import topos_core as tp
+from topos_core import nn
+from topos_core.run.executor import make_program, run
+from topos_core.run.interpreter import interpret
+from topos_core.tape.type import numpy_dtype
+
+Case = tuple[Callable[..., Any], Mapping[str, str]]
+
+
+def convolution(image: str, kernel: str, **options: Any) -> Case:
+    """Gives a convolution by nn."""
+    rank = image.count(",") - 1
+    function = {1: nn.conv1d, 2: nn.conv2d, 3: nn.conv3d}[rank]
+    return lambda x, w: function(x, w, **options), {"x": f"f32[{image}]", "w": f"f32[{kernel}]"}
+
+
+def channels_last(x: Any, w: Any) -> Any:
+    """Convolves [batch, height, width, channel] images with [height, width, in, out] kernels."""
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
+    return np.einsum("bhwcij,ijco->bhwo", windows, w)
+
+
+def block(x: Any, w: Any, scale: Any, shift: Any, mean: Any, variance: Any, other: Any) -> Any:
+    """Gives a residual block's second half."""
+    return nn.relu(nn.batch_norm(nn.conv2d(x, w, padding=1), mean, variance, scale, shift) + other)
+
+
+def trained(x: Any, scale: Any, shift: Any) -> Any:
+    """Normalises by the batch's own statistics, channels on axis 1."""
+    axes = (0, *range(2, x.ndim))
+    shape = (-1, *(1,) * (x.ndim - 2))
+    mean = x.mean(axes, keepdims=True)
+    variance = ((x - mean) ** 2).mean(axes, keepdims=True)
+    return (x - mean) / np.sqrt(variance + 1e-5) * scale.reshape(shape) + shift.reshape(shape)
+
+
+def inferred(x: Any, mean: Any, variance: Any, scale: Any, shift: Any) -> Any:
+    """Normalises by given statistics."""
+    return nn.batch_norm(x, mean, variance, scale, shift)
+
+
+def vectors(count: int, *names: str) -> dict[str, str]:
+    """Gives specs of one vector per name."""
+    return dict.fromkeys(names, f"f32[{count}]")
+
+
+def cases() -> dict[str, Case]:
+    """Lists the rows."""
+    return {
+        "conv seed example": convolution("1,1,6,6", "2,1,3,3"),
+        "conv 3x3 tiny": convolution("1,3,8,8", "4,3,3,3"),
+        "conv 3x3 8x8 b64 (digits)": convolution("64,1,8,8", "8,1,3,3", padding=1),
+        "conv 5x5 14 (lenet)": convolution("1,6,14,14", "16,6,5,5"),
+        "conv 3x3 56": convolution("1,64,56,56", "64,64,3,3", padding=1),
+        "conv 3x3 56 b8": convolution("8,64,56,56", "64,64,3,3", padding=1),
+        "conv 3x3 28 b8": convolution("8,128,28,28", "128,128,3,3", padding=1),
+        "conv 3x3 14": convolution("1,256,14,14", "256,256,3,3", padding=1),
+        "conv 3x3 7": convolution("1,512,7,7", "512,512,3,3", padding=1),
+        "conv 3x3 s2 56": convolution("1,64,56,56", "128,64,3,3", stride=2, padding=1),
+        "conv 7x7 s2 224": convolution("1,3,224,224", "64,3,7,7", stride=2, padding=3),
+        "conv 16x16 s16 224 (patches)": convolution("1,3,224,224", "768,3,16,16", stride=16),
+        "conv 1x1 56": convolution("1,256,56,56", "64,256,1,1"),
+        "conv 1x1 s2 56": convolution("1,256,56,56", "512,256,1,1", stride=2),
+        "conv 1x1 7": convolution("1,512,7,7", "512,512,1,1"),
+        "conv 3x3 d2 28": convolution("1,64,28,28", "64,64,3,3", padding=2, dilation=2),
+        "conv 3x3 odd 13x17": convolution("7,19,13,17", "23,19,3,3", padding=1),
+        "depthwise 3x3 56": convolution("1,128,56,56", "128,1,3,3", padding=1, groups=128),
+        "depthwise 3x3 112 b8": convolution("8,32,112,112", "32,1,3,3", padding=1, groups=32),
+        "depthwise 7x7 14": convolution("1,384,14,14", "384,1,7,7", padding=3, groups=384),
+        "grouped 3x3 56": convolution("1,128,56,56", "128,4,3,3", padding=1, groups=32),
+        "conv 1-D 3000": convolution("1,80,3000", "384,80,3", padding=1),
+        "conv 1-D dilated b4": convolution("4,64,1000", "64,64,3", padding=8, dilation=8),
+        "conv 3-D": convolution("1,16,16,32,32", "32,16,3,3,3", padding=1),
+        "conv transposed 14 -> 28": (
+            lambda x, w: nn.conv_transpose2d(x, w, stride=2, padding=1),
+            {"x": "f32[1,64,14,14]", "w": "f32[64,32,4,4]"},
+        ),
+        "conv channels last 56": (channels_last, {"x": "f32[1,56,56,64]", "w": "f32[3,3,64,64]"}),
+        "conv f64 28": (
+            lambda x, w: nn.conv2d(x, w, padding=1), {"x": "f64[1,64,28,28]", "w": "f64[64,64,3,3]"},
+        ),
+        "conv bn residual relu 28": (
+            block,
+            {
+                "x": "f32[1,128,28,28]", "w": "f32[128,128,3,3]",
+                **vectors(128, "scale", "shift", "mean", "variance"), "other": "f32[1,128,28,28]",
+            },
+        ),
+        "conv gelu 28": (
+            lambda x, w: nn.gelu(nn.conv2d(x, w, padding=1)), {"x": "f32[1,64,28,28]", "w": "f32[64,64,3,3]"},
+        ),
+        "max pool 2x2 tiny": (lambda x: nn.max_pool(x, 2), {"x": "f32[1,2,4,4]"}),
+        "max pool 3x3 s2 112": (lambda x: nn.max_pool(x, 3, stride=2, padding=1), {"x": "f32[1,64,112,112]"}),
+        "max pool 2x2 56 b8": (lambda x: nn.max_pool(x, 2), {"x": "f32[8,64,56,56]"}),
+        "avg pool 3x3 s2 112": (lambda x: nn.avg_pool(x, 3, stride=2, padding=1), {"x": "f32[1,64,112,112]"}),
+        "avg pool 7x7 whole": (lambda x: nn.avg_pool(x, 7), {"x": "f32[8,512,7,7]"}),
+        "bn training 32x64x56x56": (trained, {"x": "f32[32,64,56,56]", **vectors(64, "scale", "shift")}),
+        "bn training 8x512x7x7": (trained, {"x": "f32[8,512,7,7]", **vectors(512, "scale", "shift")}),
+        "bn training 8192x1024": (trained, {"x": "f32[8192,1024]", **vectors(1024, "scale", "shift")}),
+        "bn training tiny": (trained, {"x": "f32[4,3,5]", **vectors(3, "scale", "shift")}),
+        "bn inference 8x64x56x56": (
+            inferred, {"x": "f32[8,64,56,56]", **vectors(64, "mean", "variance", "scale", "shift")},
+        ),
+        "bn inference tiny": (inferred, {"x": "f32[2,3,4,4]", **vectors(3, "mean", "variance", "scale", "shift")}),
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Prints a row per case: what was taken, both times, the ratio of medians."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=0.6)
+    parser.add_argument("--cost", default="model")
+    options = parser.parse_args()
+    clock = time.process_time if options.threads == 1 else time.perf_counter
+    print(f"{'':32} {'recorded ms':>12} {'home ms':>10} {'ratio':>6}  predicted  taken")
+    for name, (function, specs) in cases().items():
+        if options.words and not any(word in name for word in options.words):
+            continue
+        tape = tp.trace(function, **specs)
+        plan = tp.plan(tape, machine="host", cost=options.cost).data
+        program = make_program(plan)
+        random = np.random.default_rng(0)
+        kinds = [tape.ops[value].type for value in tape.inputs]
+        given = [(random.random(kind.shape) + 0.5).astype(numpy_dtype(kind.dtype)) for kind in kinds]
+        recorded, home = [], []
+        end = time.perf_counter() + options.seconds
+        while time.perf_counter() < end or len(recorded) < 5:
+            start = clock()
+            interpret(tape, given)
+            middle = clock()
+            run(plan, given, program=program, threads=options.threads)
+            finish = clock()
+            recorded.append(middle - start)
+            home.append(finish - middle)
+        ratio = float(np.median(home) / np.median(recorded))
+        predicted = plan.totals["planned"]["seconds"].value / plan.totals["recorded"]["seconds"].value
+        taken = " ".join(decision.match.pattern for decision in plan.taken) or "-"
+        print(
+            f"{name:32} {1e3 * np.median(recorded):12.3f} {1e3 * np.median(home):10.3f} {ratio:6.2f}"
+            f"  {predicted:9.2f}  {taken}{'   <-- slower' if ratio > 1 and taken != '-' else ''}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
