@@ -125,8 +125,12 @@ def kernel(host: Host, dtype: str) -> Any:
                         kind, height = 1, short
                         if last_row - row == 1:
                             kind, height = 2, 1
-                        if vectors > 1:  # the tiles that exist are 1, 3 and all wide for a few rows; 1, 4 and all for one
-                            vectors = 2 + kind if vectors <= 2 + kind else (short_vectors if kind == 1 else flat_vectors)
+                        if (
+                            vectors > 1
+                        ):  # the tiles that exist are 1, 3 and all wide for a few rows; 1, 4 and all for one
+                            vectors = (
+                                2 + kind if vectors <= 2 + kind else (short_vectors if kind == 1 else flat_vectors)
+                            )
                     present = smaller(height, last_row - row)
                     put(block, "rows", present)
                     put(block, "vectors", vectors)

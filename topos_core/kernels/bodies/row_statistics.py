@@ -1,7 +1,7 @@
 """Sums of blocks of rows of [rows, channels], for statistics down the columns.
 
-A block's first pass gives a rounded centre per column, its second pass sum(d) and sum(d * d) with d = x - centre; the
-caller merges blocks in f64 (Chan, Golub, LeVeque 1983). A block stays in the second-level cache between the passes.
+A block's first pass gives a rounded centre per column, its second pass sum(d) and sum(d * d) with d = x - centre;
+`merge_statistics` merges blocks in f64 (Chan, Golub, LeVeque 1983). A block stays in the second-level cache between the passes.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ from topos_core.kernels.vocabulary.blocks import NORM
 
 NARROW: Final = 16
 """Rows of fewer inner elements are too short for a pass per channel; channels then lie beside each other in a row."""
+THREAD_BYTES: Final = 64 << 10
+"""Of an image, below which another thread costs more than it does."""
 CACHED_BYTES: Final = 256 << 10  # of a block of rows between its two passes
 
 
@@ -30,79 +32,45 @@ def statistics_and_result(
     Returns:
         Mean and (biased) variance, f64[channels].
     """
-    if extents.inner < NARROW:
-        center, offset, variance = row_statistics(x, extents, threads)
-        with np.errstate(all="ignore"):
-            factor = 1.0 / np.sqrt(variance + epsilon)
-            if scale is not None:
-                factor = factor * scale
-            summand = -offset * factor
-            if shift is not None:
-                summand = summand + shift
-            # an infinite element makes the offset NaN, not the mean
-            mean = np.where(np.isfinite(center), center + offset, center)
-        normalise(x, extents, center, factor, summand, out, threads)
-        return mean, variance
-    mean, variance = np.empty(extents.channels), np.empty(extents.channels)
-    limit = np.array([epsilon])
-    slot = 64
-    scratch = Scratch(slot * threads)
-    block = template(NORM, {
-        "items": extents.channels, "outer": extents.outer, "channels": extents.channels, "inner": extents.inner,
-        "x": address_of(x), "out": address_of(out), "mean": address_of(mean), "variance": address_of(variance),
+    mean, variance, limit = np.empty(extents.channels), np.empty(extents.channels), np.array([epsilon])
+    words = {
+        "outer": extents.outer, "channels": extents.channels, "inner": extents.inner, "x": address_of(x),
+        "out": address_of(out), "mean": address_of(mean), "variance": address_of(variance),
         "scale": 0 if scale is None else address_of(scale), "shift": 0 if shift is None else address_of(shift),
-        "epsilon": address_of(limit), "scratch": scratch.address, "slot_bytes": slot,
-    })  # fmt: skip
-    launch(kernel("channel_norm", _name(x)), block, threads)
+        "epsilon": address_of(limit),
+    }  # fmt: skip
+    threads = threads if x.nbytes > THREAD_BYTES else 1
+    (_by_rows if extents.inner < NARROW else _by_channels)(x, extents, words, threads)
     return mean, variance
 
 
-def row_statistics(x: np.ndarray, extents: Extents, threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gives the statistics of [outer, channels, inner] from blocks of rows, f64[channels].
-
-    Returns:
-        The mean rounded to x's dtype, what is missing to the mean, and the variance.
-    """
-    width = extents.channels * extents.inner
-    rows = max(1, min(64, CACHED_BYTES // (width * x.itemsize) or 1))
-    items = -(-extents.outer // rows)
-    centers, sums = np.empty((items, width)), np.empty((items, 2, width))
-    slot = aligned(3 * width * x.itemsize)
+def _by_channels(x: np.ndarray, extents: Extents, words: dict[str, int], threads: int) -> None:
+    slot = 64
     scratch = Scratch(slot * threads)
-    block = template(NORM, {
-        "items": items, "outer": extents.outer, "channels": width, "block_rows": rows, "x": address_of(x),
-        "first_totals": address_of(centers), "totals": address_of(sums), "scratch": scratch.address,
+    own = {"items": extents.channels, "scratch": scratch.address, "slot_bytes": slot}
+    launch(kernel("channel_norm", _name(x)), template(NORM, {**words, **own}), threads)
+
+
+def _by_rows(x: np.ndarray, extents: Extents, words: dict[str, int], threads: int) -> None:
+    """Three kernels: sums of row blocks, their merger, the result."""
+    width, size = extents.channels * extents.inner, x.itemsize
+    rows = _block_rows(extents.outer, width * size)
+    items = -(-extents.outer // rows)
+    slot = aligned(3 * width * size)
+    scratch = Scratch(slot * threads)
+    sums = Scratch(3 * items * width * 8)
+    vectors = Scratch(3 * aligned(width * size))
+    lines = {"outer": extents.outer, "channels": width, "inner": 1, "items": items, "block_rows": rows}
+    own = {
+        "first_totals": sums.address, "totals": sums.address + items * width * 8, "scratch": scratch.address,
         "slot_bytes": slot,
-    })  # fmt: skip
-    launch(kernel("row_statistics", _name(x)), block, threads)
-    counts = np.full((items, 1, 1), float(rows))
-    counts[-1] = extents.outer - rows * (items - 1)
-    shape = (items, extents.channels, extents.inner)
-    with np.errstate(all="ignore"):
-        return _merged(centers.reshape(shape), sums[:, 0].reshape(shape), sums[:, 1].reshape(shape), counts, x.dtype)
-
-
-def _merged(
-    centers: np.ndarray, first: np.ndarray, second: np.ndarray, counts: np.ndarray, dtype: np.dtype
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Merges blocks [items, channels, inner] by Chan's rule; differences of centres keep the digits that means lose."""
-    total = float(counts.sum() * centers.shape[2])
-    off = first / counts
-
-    def offset_from(center: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        each = (centers - center[:, None]) + off
-        return each, (each * counts).sum((0, 2)) / total
-
-    anchor = centers[0, :, 0]
-    center = (anchor + offset_from(anchor)[1]).astype(dtype).astype(np.float64)
-    plain = (centers * counts).sum((0, 2)) / total
-    center = np.where(np.isfinite(plain), center, plain)
-    each, offset = offset_from(center)
-    within = second - counts * off * off
-    between = counts * (each - offset[:, None]) ** 2
-    variance = np.maximum((within + between).sum((0, 2)) / total, 0.0)
-    # squares that overflow make an infinite variance, as recorded
-    return center, offset, np.where(np.isinf(second).any((0, 2)), np.inf, variance)
+        **{name: vectors.address + k * aligned(width * size) for k, name in enumerate(("center", "factor", "summand"))},
+    }  # fmt: skip
+    name = _name(x)
+    launch(kernel("row_statistics", name), template(NORM, {**words, **own, **lines}), threads)
+    merged = {**words, **own, "items": items, "block_rows": rows}
+    launch(kernel("merge_statistics", name), template(NORM, merged), 1)
+    launch(kernel("normalise", name, "rows"), template(NORM, {**words, **own, **lines}), threads)
 
 
 def normalise(
@@ -114,22 +82,28 @@ def normalise(
     out: np.ndarray,
     threads: int,
 ) -> None:
-    """Writes (x - center) * factor + summand, each one value per channel."""
+    """Writes (x - center) * factor + summand, each one value per channel in x's dtype."""
     vectors = [np.ascontiguousarray(v, x.dtype) for v in (center, factor, summand)]
     narrow = extents.inner < NARROW
     outer, channels, inner = extents
     items, rows = outer * channels, 1
     if narrow:
-        vectors = [np.repeat(v, inner) for v in vectors]
+        vectors = [np.repeat(v, inner) for v in vectors] if inner > 1 else vectors
         channels, inner = channels * inner, 1
-        rows = max(1, min(64, CACHED_BYTES // (channels * x.itemsize) or 1))
+        rows = _block_rows(outer, channels * x.itemsize)
         items = -(-outer // rows)
     block = template(NORM, {
         "items": items, "outer": outer, "channels": channels, "inner": inner, "block_rows": rows,
         "x": address_of(x), "out": address_of(out), "center": address_of(vectors[0]),
         "factor": address_of(vectors[1]), "summand": address_of(vectors[2]),
     })  # fmt: skip
+    threads = threads if x.nbytes > THREAD_BYTES else 1
     launch(kernel("normalise", _name(x), "rows" if narrow else "planes"), block, threads)
+
+
+def _block_rows(rows: int, row_bytes: int) -> int:
+    """Counts the rows of a block: they stay in a core's cache between two passes, and sums of them stay short."""
+    return max(1, min(rows, 64, CACHED_BYTES // max(row_bytes, 1)))
 
 
 def _name(x: np.ndarray) -> str:

@@ -1,0 +1,32 @@
+"""The kernels' own tests on narrower vectors, each width in a process of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+TESTS = (
+    "test_convolution.py::test_tails_of_lanes_and_rows",
+    "test_convolution.py::test_channels_last_images_kernels_and_results",
+    "test_convolution.py::test_any_memory_order_of_the_image_is_read_through_its_strides",
+    "test_window_reduce.py::test_tails_of_lanes",
+    "test_batch_norm.py::test_planes_around_the_thresholds",
+    "test_batch_norm.py::test_row_blocks_around_their_size",
+    "test_transcendental.py::test_special_values",
+)
+WIDTHS = {
+    "avx2": {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma,-avx512f"},
+    "sse": {"NUMBA_CPU_NAME": "generic"},
+}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_narrower_vectors(width):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(str(HERE / test) for test in TESTS)]
+    done = subprocess.run(
+        command, env={**os.environ, **WIDTHS[width]}, cwd=HERE.parents[2], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
