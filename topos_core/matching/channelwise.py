@@ -14,7 +14,8 @@ import numpy as np
 
 from topos_core.matching.affine import Digit, Digits
 from topos_core.matching.context import Context
-from topos_core.matching.contraction import Cut, shared_digits
+from topos_core.matching.cut import Cut
+from topos_core.matching.joint import shared_digits
 from topos_core.matching.view import View
 
 Frame = tuple[Digits, ...]

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from topos_core.matching.closure import Region, live_readers, region
-from topos_core.matching.contraction import Form, Forms, OffGrid
+from topos_core.matching.contraction import Forms
+from topos_core.matching.form import Form, OffGrid
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Pattern
 from topos_core.matching.view import View, Views

@@ -9,67 +9,20 @@ very rules that read movement above a value.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from topos_core.errors import InternalError
-from topos_core.matching.affine import Digit, Digits, merged, split
+from topos_core.matching.affine import merged
+from topos_core.matching.cut import Cut
+from topos_core.matching.form import FOLDS, REDUCTIONS, Form, OffGrid, leaf, neutral
+from topos_core.matching.joint import elementwise_product, matrix_product
 from topos_core.matching.movement import moved, stacked
 from topos_core.matching.view import View, Views, identity
 from topos_core.tape.tape import Tape
 
-Operation = Literal["sum", "max", "min"]
-
-FOLDS: Final[dict[str, Operation]] = {"add": "sum", "maximum": "max", "minimum": "min"}
-REDUCTIONS: Final[dict[str, Operation]] = {"sum": "sum", "max": "max", "min": "min"}
 _STRUCTURED: Final = frozenset(("mul", "matmul", "concat", *REDUCTIONS))
-JOINT: Final = -1  # the base of a joint view, which is no value
-
-
-class Form(NamedTuple):
-    """`operation` over `reduced` of the product of the operands.
-
-    Args:
-        joint: One view over both operands' bases: their index forms, then their bounds, operand by operand. Its axes
-            are the value's.
-        reduced: Digits of the reduction, with coefficients in the same forms.
-        operation: None where nothing is reduced (a plain view or product).
-        bases: The operands' base values: one (a fold) or two (a contraction), the smaller value first.
-        ranks: How many index forms each operand has.
-        guards: How many bounds each operand has.
-    """
-
-    joint: View
-    reduced: Digits
-    operation: Operation | None
-    bases: tuple[int, ...]
-    ranks: tuple[int, ...]
-    guards: tuple[int, ...]
-
-    @property
-    def is_product(self) -> bool:
-        """Says whether two operands are multiplied."""
-        return len(self.bases) == 2
-
-
-class OffGrid(NamedTuple):
-    """A fold whose terms are alike but whose offsets lie on no grid.
-
-    Args:
-        terms: The terms, in the order of their views.
-        views: Their views, or joint views where each is a product.
-        ranks: As in `Form`.
-    """
-
-    terms: tuple[int, ...]
-    views: tuple[View, ...]
-    ranks: tuple[int, ...]
-
-    @property
-    def is_product(self) -> bool:
-        """Says whether the terms are products."""
-        return len(self.ranks) == 2
 
 
 class Forms:
@@ -105,9 +58,9 @@ class Forms:
     def _form(self, value: int) -> Form | OffGrid:
         op = self.tape.ops[value]
         if op.name == "mul" and not any(self._is_splat(o) for o in op.operands):
-            return self._product(value, _elementwise_product)
+            return self._product(value, elementwise_product)
         if op.name == "matmul":
-            return self._product(value, _matrix_product)
+            return self._product(value, matrix_product)
         if op.name in REDUCTIONS:
             return self._reduction(value)
         if op.name in FOLDS:
@@ -134,36 +87,36 @@ class Forms:
             form.operation is None or (form.operation == operation and self._only_reader(source, value))
         )
         if not usable or not isinstance(form, Form) or (form.is_product and operation != "sum"):
-            form = _leaf(self._views.of(source))
+            form = leaf(self._views.of(source))
         axes = op.attributes["axes"]
         reduced = merged(digit for axis in axes for digit in form.joint.axes[axis])
         kept = tuple(row for axis, row in enumerate(form.joint.axes) if axis not in axes)
         return form._replace(joint=form.joint._replace(axes=kept), reduced=form.reduced + reduced, operation=operation)
 
     def _fold(self, value: int) -> Form | OffGrid:
-        """Stacks the terms of a commuted fold; the sum of one term less than two is the term itself."""
-        leaf = _leaf(identity(value, self.tape.ops[value].type.shape))
+        """Stacks the terms of a commuted fold; fewer than two terms are no fold."""
+        lone = leaf(identity(value, self.tape.ops[value].type.shape))
         terms = self.fold_terms(value)
         if terms is None or len(terms) < 2:
-            return leaf
+            return lone
         operation = FOLDS[self.tape.ops[value].name]
         forms: list[Form] = []
         for term in terms:
             form = self.of(term)
             if not isinstance(form, Form) or form.operation not in (None, operation):
-                return leaf
+                return lone
             if forms and not _same_kind(forms[0], form):
-                return leaf
+                return lone
             forms.append(form)
         first = forms[0]
         if first.is_product and operation != "sum":
-            return leaf
+            return lone
         order = sorted(range(len(forms)), key=lambda k: _significance(forms[k]))
         stack = stacked([forms[k].joint for k in order])
         if stack is None:
             alike = all(f.joint._replace(offsets=first.joint.offsets) == first.joint for f in forms)
             ordered = tuple(terms[k] for k in order)
-            return OffGrid(ordered, tuple(forms[k].joint for k in order), first.ranks) if alike else leaf
+            return OffGrid(ordered, tuple(forms[k].joint for k in order), first.ranks) if alike else lone
         joint, lead = stack
         return first._replace(joint=joint, reduced=lead + first.reduced, operation=operation)
 
@@ -176,10 +129,10 @@ class Forms:
         elif view.base != value:
             bases = {view.base}
         else:
-            return _leaf(view)
+            return leaf(view)
         inner = {self.tape.ops[base].name for base in bases}
         if not inner <= _STRUCTURED:
-            return _leaf(view)
+            return leaf(view)
         below = op.operands[0]  # the deepest first: a chain of movement may be longer than Python's stack
         chain: list[int] = []
         while below not in bases and below not in self._forms and self.tape.ops[below].operands:
@@ -190,12 +143,12 @@ class Forms:
         forms = [self.of(o) for o in op.operands if self._views.of(o).base in bases]
         first = forms[0]
         if not isinstance(first, Form) or (first.operation is None and not first.is_product):
-            return _leaf(view)
+            return leaf(view)
         if any(not isinstance(f, Form) or not _same_kind(first, f) for f in forms):
-            return _leaf(view)
+            return leaf(view)
         joint = moved(self.tape, op, self._joint_of)
         if joint is None or joint.divisors != first.joint.divisors or len(joint.bounds) != len(first.joint.bounds):
-            return _leaf(view)  # padding a product, or dividing its digits, is no product
+            return leaf(view)  # padding a product, or dividing its digits, is no product
         return first._replace(joint=joint)
 
     def _joint_of(self, value: int) -> View:
@@ -280,58 +233,6 @@ class Forms:
         return list(self._readers[value]) == [reader]
 
 
-class Cut:
-    """Views that stop at chosen values: the same index maps, read over a base nearer to the root."""
-
-    def __init__(self, tape: Tape, views: Views | Cut, at: frozenset[int]) -> None:
-        self._tape = tape
-        self._views = views
-        self._first = min(at)
-        self._own: dict[int, View] = {value: identity(value, tape.ops[value].type.shape) for value in at}
-
-    def of(self, value: int) -> View:
-        """Gives a value's view over the cut, or its own view where no cut lies on its way."""
-        stack = [value]
-        while stack:  # no recursion: a chain of movement may be longer than Python's stack
-            at = stack[-1]
-            waiting = [] if at in self._own or self._ends(at) else self._missing(at)
-            if waiting:
-                stack.extend(waiting)
-                continue
-            stack.pop()
-            if at not in self._own:
-                self._own[at] = self._views.of(at) if self._ends(at) else self._view(at)
-        return self._own[value]
-
-    def _ends(self, value: int) -> bool:
-        return value < self._first or self._views.of(value).base == value
-
-    def _missing(self, value: int) -> list[int]:
-        return [o for o in self._tape.ops[value].operands if o not in self._own]
-
-    def _view(self, value: int) -> View:
-        op = self._tape.ops[value]
-        if all(self._own[o] is self._views.of(o) for o in op.operands):
-            return self._views.of(value)
-        return moved(self._tape, op, self._own.__getitem__) or identity(value, op.type.shape)
-
-
-def neutral(operation: Operation, dtype: str) -> float | int:
-    """Gives the number that a reduction may read without changing its result."""
-    from topos_core.tape.type import INTEGERS, numpy_dtype
-
-    if operation == "sum":
-        return 0.0
-    if dtype in INTEGERS:
-        limits = np.iinfo(numpy_dtype(dtype))
-        return int(limits.min if operation == "max" else limits.max)
-    return -np.inf if operation == "max" else np.inf
-
-
-def _leaf(view: View) -> Form:
-    return Form(view, (), None, (view.base,), (len(view.base_shape),), (len(view.bounds),))
-
-
 def _same_kind(a: Form, b: Form) -> bool:
     return (a.bases, a.ranks, a.guards, a.reduced, a.operation) == (b.bases, b.ranks, b.guards, b.reduced, b.operation)
 
@@ -341,87 +242,3 @@ def _significance(form: Form) -> tuple[int, ...]:
     offsets = form.joint.offsets
     first, indices = form.ranks[0], sum(form.ranks)
     return (*offsets[first:indices], *offsets[:first], *offsets[indices:])
-
-
-def _elementwise_product(a: View, b: View) -> Form | None:
-    """Joins two views of one shape, digit by digit; None where their digits have no common refinement."""
-    rows = []
-    for left, right in zip(a.axes, b.axes, strict=True):
-        row = shared_digits(left, right)
-        if row is None:
-            return None
-        rows.append(row)
-    return _joined(a, b, rows, None)
-
-
-def _matrix_product(a: View, b: View) -> Form | None:
-    rows = []
-    for left, right in zip(a.axes[:-2], b.axes[:-2], strict=True):
-        row = shared_digits(left, right)
-        if row is None:
-            return None
-        rows.append(row)
-    inner = shared_digits(a.axes[-1], b.axes[-2])
-    if inner is None:
-        return None
-    rows.append([(digit.extent, digit.coefficients, None) for digit in a.axes[-2]])
-    rows.append([(digit.extent, None, digit.coefficients) for digit in b.axes[-1]])
-    return _joined(a, b, rows, inner)
-
-
-Pair = tuple[int, tuple[int, ...] | None, tuple[int, ...] | None]  # extent, coefficients left and right
-
-
-def shared_digits(left: Digits, right: Digits) -> list[Pair] | None:
-    """Splits two rows of digits of one extent until they agree, least significant first."""
-    a, b, row = list(left), list(right), list[Pair]()
-    while a and b:
-        x, y = a.pop(), b.pop()
-        if x.extent > y.extent:
-            if x.extent % y.extent:
-                return None
-            outer, x = split(x, y.extent)
-            a.append(outer)
-        elif y.extent > x.extent:
-            if y.extent % x.extent:
-                return None
-            outer, y = split(y, x.extent)
-            b.append(outer)
-        row.append((x.extent, x.coefficients, y.coefficients))
-    return None if a or b else row[::-1]
-
-
-def _joined(a: View, b: View, rows: Sequence[Sequence[Pair]], inner: Sequence[Pair] | None) -> Form:
-    """Puts two views side by side: the smaller base first, index forms before bounds. `inner` is reduced."""
-    swap = b.base < a.base
-    first, second = (b, a) if swap else (a, b)
-    m, n = len(first.base_shape), len(second.base_shape)
-    zeros = ((0,) * len(first.offsets), (0,) * len(second.offsets))
-
-    def side_by_side(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
-        return x[:m] + y[:n] + x[m:] + y[n:]
-
-    def digits(row: Sequence[Pair]) -> Digits:
-        out = []
-        for extent, left, right in row:
-            one, two = (right, left) if swap else (left, right)
-            column = side_by_side(zeros[0] if one is None else one, zeros[1] if two is None else two)
-            out.append(Digit(extent, column))
-        return merged(out)
-
-    joint = View(
-        JOINT,
-        first.base_shape + second.base_shape,
-        tuple(digits(row) for row in rows),
-        side_by_side(first.offsets, second.offsets),
-        side_by_side(first.divisors, second.divisors),
-        first.bounds + second.bounds,
-    )
-    return Form(
-        joint,
-        digits(inner or ()),
-        None if inner is None else "sum",
-        (first.base, second.base),
-        (m, n),
-        (len(first.bounds), len(second.bounds)),
-    )

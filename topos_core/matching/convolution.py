@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from topos_core.matching.affine import Digit
-from topos_core.matching.contraction import Form
-from topos_core.matching.facts import ConvolutionFacts, Layout, Window
-from topos_core.matching.layout import Piece, Row, build, fits, usual
-from topos_core.matching.view import View
+from topos_core.matching.facts import ConvolutionFacts, Window
+from topos_core.matching.form import Form
+from topos_core.matching.image import image_roles
+from topos_core.matching.kernel_layout import KernelSteps, kernel_layout
+from topos_core.matching.layout import Piece, Row, build, usual
 from topos_core.matching.window import Axis, Difference, Operand, Reading, flipped, read_axis, read_form
 from topos_core.tape.tape import Tape
 
@@ -31,7 +31,7 @@ class Convolution(NamedTuple):
     image: int
     kernel: int
     facts: ConvolutionFacts
-    kernel_steps: tuple[tuple[tuple[int, Piece], ...], ...]
+    kernel_steps: KernelSteps
     pointwise: bool
 
 
@@ -49,24 +49,6 @@ def read_convolution(tape: Tape, form: Form) -> Convolution | Difference | None:
         return min(found, key=lambda c: (c.pointwise, _is_weight(tape, c.image), not _is_weight(tape, c.kernel)))
     differences = [answer for answer in answers if isinstance(answer, Difference)]
     return max(differences, key=lambda d: d.held) if differences else None
-
-
-def kernel_layout(kernel: Convolution, view: View) -> Layout | None:
-    """Gives the layout of a value that rearranges the whole kernel; None where it does not, or reads it backwards."""
-    if view.bounds or any(q != 1 for q in view.divisors) or any(view.offsets):
-        return None
-    rows: list[Row] = []
-    for axis in view.axes:
-        row: list[Piece] = []
-        for digit in axis:
-            part = _pieces(kernel, digit)
-            if part is None:
-                return None
-            row.extend(part)
-        rows.append(row)
-    if not _covers(view):
-        return None
-    return _kernel(rows, kernel.facts)
 
 
 def _read(tape: Tape, reading: Reading, which: int) -> Convolution | Difference | None:
@@ -101,7 +83,7 @@ def _read(tape: Tape, reading: Reading, which: int) -> Convolution | Difference 
         )  # fmt: skip
     if kernel.guards:
         return Difference("view", "", "", "", 1 - which, 3)
-    spatial = _roles(known, kernel.shape)
+    spatial = image_roles(known, kernel.shape)
     if spatial is None:
         return Difference("view", "", "", "", which, 3)
     if all(_is_tiling(axis) for axis in known if axis.genuine) and "f" not in spatial:
@@ -141,87 +123,6 @@ def _is_grouped(reading: Reading, which: int, axes: Sequence[Axis], shared: froz
         not (steps.keys() & shared) or any(d < reading.kept and d not in shared for d in steps)
         for steps in reading.operands[1 - which].steps
     )
-
-
-def _roles(axes: Sequence[Axis], kernel: Sequence[int]) -> list[str] | None:
-    """Names the role of every image axis: a usual order where one fits, else by kind; None where no layout can say it."""
-    rank = len(axes)
-    options = [(order, rank - 2) for order in usual(rank - 2, "bfS", "bSf")] if rank >= 2 else []
-    depthwise = len(kernel) == rank and any(axis.kept for axis in axes if axis.kind == "channel")
-    if len(kernel) == rank + 1 or depthwise:  # without a batch only where the kernel's rank says so
-        options += [(order, rank - 1) for order in usual(rank - 1, "fS", "Sf")]
-    options.sort(key=lambda option: option[1] != len(kernel) - 2)  # stable: the kernel's own rank decides first
-    for order, _ in options:
-        pairs = list(zip(axes, order, strict=True))
-        if not all(_may_play(axis, role) for axis, role in pairs):
-            continue
-        if "b" not in order and any(axis.kind == "unit" and role != "f" for axis, role in pairs):
-            continue  # that unit is the batch
-        whole = any(axis.kind == "channel" and role != "f" for axis, role in pairs)
-        lone_groups = any(axis.kind == "channel" and role == "f" and not axis.reduced for axis, role in pairs)
-        if whole and lone_groups and (1 not in kernel or len(order) == len(kernel)):
-            continue  # the reduced axis beside lone groups is their channel, not a spatial axis
-        return list(order)
-    return _roles_by_kind(axes)
-
-
-def _roles_by_kind(axes: Sequence[Axis]) -> list[str] | None:
-    """Names roles where no usual order fits: one run of channels, the first run of plain axes, all else spatial."""
-    roles: list[str] = []
-    plain_ended = False
-    spatial = 0
-    channels = _channel_run(axes)
-    if channels is None:
-        return None
-    for k, axis in enumerate(axes):
-        if k in channels:
-            roles.append("f")
-        elif axis.kind == "unit":
-            roles.append("")
-        elif axis.kind == "plain" and not plain_ended:
-            roles.append("b")
-            nxt = next((a for a in axes[k + 1 :] if a.kind != "unit"), None)
-            plain_ended = nxt is None or nxt.kind != "plain"
-        elif axis.kind in ("plain", "channel") or axis.genuine or (channels and not axis.kept):
-            roles.append(str(spatial))
-            spatial += 1
-        else:
-            return None
-    return roles
-
-
-def _channel_run(axes: Sequence[Axis]) -> set[int] | None:
-    """Picks the neighbouring channel axes that are the features: those with groups, else the outermost run.
-
-    A whole axis under a tap as long as itself looks like a channel too. None where groups stand in several runs.
-    """
-    runs: list[list[int]] = []
-    before = ""
-    for k, axis in enumerate(axes):
-        if axis.kind == "channel":
-            if before != "channel":
-                runs.append([])
-            runs[-1].append(k)
-        before = axis.kind if axis.kind != "unit" else before
-    grouped = [run for run in runs if any(axes[k].kept for k in run)]
-    if len(grouped) > 1:
-        return None
-    if grouped:
-        first = next(k for k in grouped[0] if axes[k].kept)
-        return {k for k in grouped[0] if k >= first}  # groups are the major part of the features
-    if not runs:
-        return set()
-    return set(runs[-1] if runs[-1][-1] == len(axes) - 1 else runs[0])
-
-
-def _may_play(axis: Axis, role: str) -> bool:
-    if axis.kind == "unit":
-        return True
-    if role == "b":
-        return axis.kind == "plain"
-    if role == "f":
-        return axis.kind == "channel"
-    return axis.kind in ("window", "plain") or (not axis.kept and axis.kind == "channel")
 
 
 def _is_tiling(axis: Axis) -> bool:
@@ -286,7 +187,7 @@ def _facts(
         ("b", "f"),
     )
     facts = ConvolutionFacts(image_layout, image_layout, result, spatial, groups, batch, inputs, outputs)
-    facts = replace(facts, kernel=_kernel([[p for _, p in row] for row in kernel_rows], facts))
+    facts = replace(facts, kernel=kernel_layout([[p for _, p in row] for row in kernel_rows], facts))
     return Convolution(image.value, kernel.value, facts, kernel_rows, pointwise)
 
 
@@ -296,7 +197,7 @@ def _kernel_rows(
     names: dict[int, Piece],
     taps: dict[str, tuple[int, ...]],
     windows: dict[str, Window],
-) -> tuple[tuple[tuple[int, Piece], ...], ...] | None:
+) -> KernelSteps | None:
     """Reads the kernel's axes, which its digits must enumerate; taps may run backwards. Names output channels."""
     backwards: dict[str, set[bool]] = {}
     role_of = {digit: (role, place) for role, digits in taps.items() for place, digit in enumerate(digits)}
@@ -337,56 +238,6 @@ def _kernel_rows(
             return None
         windows[role] = replace(windows[role], reversed=signs == {True})
     return tuple(rows)
-
-
-def _kernel(rows: Sequence[Row], facts: ConvolutionFacts) -> Layout:
-    spatial = len(facts.windows)
-    depthwise = facts.groups > 1 and facts.out_channels == facts.groups
-    wanted = ["i", *([] if depthwise else ["o"]), *(str(k) for k in range(spatial))]
-    orders = usual(spatial, "oiS", "Sio", "oSi", "ioS", "oS")
-    if not any(fits(rows, order) for order in orders):
-        orders = ()
-    return build(rows, wanted, orders, ("i", "o"))
-
-
-def _pieces(kernel: Convolution, digit: Digit) -> list[Piece] | None:
-    """Translates a digit of a rearranged kernel into roles, splitting where it spans several."""
-    along = [(k, c) for k, c in enumerate(digit.coefficients) if c]
-    if len(along) != 1 or along[0][1] < 0:
-        return None
-    axis, step = along[0]
-    top = step * digit.extent
-    out: list[Piece] = []
-    for coefficient, piece in kernel.kernel_steps[axis]:
-        low, high = max(step, coefficient), min(top, coefficient * piece.extent)
-        if low >= high:
-            continue
-        if high % low or (low != coefficient and low % coefficient) or high != coefficient * piece.extent:
-            return None  # a role is split: its parts would need places of their own
-        if low != coefficient:
-            return None
-        out.append(piece)
-    covered = 1
-    for piece in out:
-        covered *= piece.extent
-    return out if covered == digit.extent else None
-
-
-def _covers(view: View) -> bool:
-    """Says whether a view reads every element of its base once: no digit stands still, none repeats another."""
-    seen: list[tuple[int, int, int]] = []
-    for digit in view.digits:
-        along = [(k, c) for k, c in enumerate(digit.coefficients) if c]
-        if len(along) != 1:
-            return False
-        seen.append((along[0][0], along[0][1], digit.extent))
-    seen.sort()
-    expected: dict[int, int] = {}
-    for axis, step, extent in seen:
-        if expected.get(axis, 1) != step:
-            return False
-        expected[axis] = step * extent
-    return all(expected.get(k, 1) == extent for k, extent in enumerate(view.base_shape))
 
 
 def _apart(operand: Operand) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from topos_core.matching.contraction import Form, neutral
 from topos_core.matching.facts import Layout, Window, WindowReduceFacts
+from topos_core.matching.form import Form, neutral
 from topos_core.matching.layout import Piece, Row, build
 from topos_core.matching.window import Axis, Difference, Reading, flipped, read_axis, read_form
 from topos_core.tape.tape import Tape

@@ -11,7 +11,9 @@ from typing import TypeVar
 
 from topos_core.matching.closure import common_chain, region
 from topos_core.matching.context import Context
-from topos_core.matching.contraction import Cut, Form, Forms
+from topos_core.matching.contraction import Forms
+from topos_core.matching.cut import Cut
+from topos_core.matching.form import Form
 from topos_core.matching.window import is_promising, read_form
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from topos_core.matching.affine import Digit
-from topos_core.matching.contraction import Form
 from topos_core.matching.facts import Window
+from topos_core.matching.form import Form
 from topos_core.matching.view import Bound, View, pruned
 
 

@@ -34,11 +34,12 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.matching.closure import common_chain, region
-from topos_core.matching.contraction import Form, OffGrid
-from topos_core.matching.convolution import STEPS, Convolution, kernel_layout, read_convolution
+from topos_core.matching.convolution import STEPS, Convolution, read_convolution
 from topos_core.matching.facts import ConvolutionFacts
+from topos_core.matching.form import Form, OffGrid
 from topos_core.matching.formula import Arrays, convolve
 from topos_core.matching.grid import fault, slides
+from topos_core.matching.kernel_layout import moved_kernel
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.recut import recut
@@ -102,7 +103,7 @@ def _match(context: Context, root: int, found: Convolution) -> Match:
         within = region(tape, root, (found.image, kernel)).interior
         for value in reversed(common_chain(tape, within, kernel, root)[1:]):
             view = context.view(value)
-            layout = kernel_layout(found, view) if view.base == found.kernel else None
+            layout = moved_kernel(found.kernel_steps, found.facts, view) if view.base == found.kernel else None
             if layout is not None:
                 kernel, facts = value, replace(facts, kernel=layout)
                 break

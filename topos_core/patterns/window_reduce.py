@@ -32,8 +32,8 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.matching.closure import region
-from topos_core.matching.contraction import Form, OffGrid
 from topos_core.matching.facts import WindowReduceFacts
+from topos_core.matching.form import Form, OffGrid
 from topos_core.matching.formula import Arrays, reduce_windows
 from topos_core.matching.grid import fault, slides
 from topos_core.matching.match import Match, NearMiss

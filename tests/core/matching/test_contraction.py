@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from topos_core.matching.context import Context
-from topos_core.matching.contraction import Form, OffGrid, neutral
+from topos_core.matching.form import Form, OffGrid, neutral
 from topos_core.recording.trace import trace
 
 
