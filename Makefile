@@ -36,4 +36,4 @@ bench: install
 	$(BIN)/python -m benchmarks
 
 page:
-	cd web && npm ci && npm run build
+	cd web && npm ci && npm run check && npm test && npm run build

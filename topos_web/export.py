@@ -66,6 +66,7 @@ def _compose(files: Mapping[str, StaticFile], data: Mapping[str, Any]) -> str:
         f'<style>{style}</style>\n</head>\n<body>\n<div id="app"></div>\n'
         f'<script type="application/json" id="topos-data">{packed}</script>\n'
         f'<script type="text/plain" id="topos-worker">{worker}</script>\n'
+        f'<script type="text/plain" id="topos-notices">{files["NOTICES.txt"].body.decode()}</script>\n'
         f'<script type="module">{script}</script>\n</body>\n</html>\n'
     )
 

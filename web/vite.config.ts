@@ -1,10 +1,14 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vite';
 
+import { notices } from './notices';
+
+const { collect, write } = notices('static/NOTICES.txt');
+
 // Fixed file names and one chunk: the built page is committed, so two builds must give the same bytes, and the
 // exporter inlines app.js, app.css and the worker into one file.
 export default defineConfig({
-  plugins: [svelte()],
+  plugins: [svelte(), collect(), write],
   base: './',
   build: {
     outDir: 'static',
@@ -20,6 +24,7 @@ export default defineConfig({
   },
   worker: {
     format: 'iife',
+    plugins: () => [collect()],
     rolldownOptions: { output: { entryFileNames: 'layout.worker.js' } },
   },
   test: { include: ['test/**/*.test.ts'] },

@@ -118,7 +118,9 @@ export class RegionDrawer {
     const segments = this.byValue();
     const produced = [...own, ...[...scopes].flatMap((code) => this.leaving(~code))];
     for (const value of produced) {
-      const crosses = [...this.model.usersOf(value)].some((user) => own.has(user) && this.tree.scopeOf[user] !== this.tree.scopeOf[value]);
+      const crosses = [...this.model.usersOf(value)].some(
+        (user) => this.tree.scopeOf[user] !== this.tree.scopeOf[value] && (own.has(user) || scopes.has(~this.closedAround(user))),
+      );
       for (const row of segments.get(value) ?? []) {
         const { from, to, route } = this.scene.segments[row];
         const inner = (end: number | null): boolean => (end === null ? crosses : end >= 0 ? own.has(end) : scopes.has(end) || crosses);

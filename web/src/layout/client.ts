@@ -22,8 +22,8 @@ export class LayoutClient {
   async scene(model: Model, tree: Tree, opened: Opened): Promise<Scene | null> {
     const id = ++this.next;
     const planned = plan(model, tree, opened);
-    const jobs = planned.jobs.map(({ scope, width, height, open, incoming, outgoing, edges }) => ({
-      scope, width, height, open, incoming, outgoing, edges,
+    const jobs = planned.jobs.map(({ scope, width, height, open, incoming, outgoing, light, edges }) => ({
+      scope, width, height, open, incoming, outgoing, light, edges,
     }));
     const request: LayoutRequest = { id, jobs };
     const answer = await new Promise<LayoutAnswer>((resolve) => {

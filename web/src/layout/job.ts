@@ -10,6 +10,8 @@ export interface Job {
   /** Items that stand for values coming in from outside, at the top border; then those going out, at the bottom. */
   incoming: number[];
   outgoing: number[];
+  /** Items whose edges may be long: the program's inputs. */
+  light: number[];
   /** Pairs of items. */
   edges: [number, number][];
 }

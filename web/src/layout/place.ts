@@ -18,7 +18,7 @@ export function placeAll(jobs: Job[], known: Map<string, Placed> = new Map()): P
       job.width[item] = placed[inner].width;
       job.height[item] = placed[inner].height;
     });
-    const signature = JSON.stringify([job.width, job.height, job.edges, job.incoming, job.outgoing]);
+    const signature = JSON.stringify([job.width, job.height, job.edges, job.incoming, job.outgoing, job.light]);
     let result = known.get(signature);
     if (!result) known.set(signature, (result = place(job)));
     placed.push({ ...result, scope: job.scope });
@@ -30,10 +30,10 @@ function place(job: Job): Placed {
   const graph = new Graph({ multigraph: true });
   graph.setGraph({ rankdir: 'TB', nodesep: NODE_GAP, edgesep: 16, ranksep: RANK_GAP, ranker: 'network-simplex' });
   job.width.forEach((width, item) => graph.setNode(String(item), { width, height: job.height[item] }));
-  // heavier between boxes than from ports: what only prepares an operand stands beside its reader, not at the border
-  const ports = new Set([...job.incoming, ...job.outgoing]);
+  // heavier between boxes than from ports and inputs: what only prepares an operand stands beside its reader, not at the border
+  const light = new Set([...job.incoming, ...job.outgoing, ...job.light]);
   job.edges.forEach(([from, to], i) => {
-    const weight = ports.has(from) || ports.has(to) ? 1 : 4;
+    const weight = light.has(from) || light.has(to) ? 1 : 4;
     graph.setEdge(String(from), String(to), { weight, minlen: 1 }, String(i));
   });
   // heavy edges from one top node hold all incoming values on the first rank; likewise at the bottom
@@ -64,27 +64,29 @@ function sinksBeside(job: Job): number[] {
 
 function read(graph: Graph, job: Job): Placed {
   const count = job.width.length;
+  const node = (item: number): { x: number; y: number } => graph.node(String(item)) as { x: number; y: number };
   const x = new Array<number>(count);
   const y = new Array<number>(count);
   const bands = new Map<number, [number, number]>();
   let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
   for (let item = 0; item < count; item++) {
-    const node = graph.node(String(item));
+    const at = node(item);
     const half = job.height[item] / 2;
-    x[item] = node.x;
-    y[item] = node.y;
-    left = Math.min(left, node.x - job.width[item] / 2);
-    right = Math.max(right, node.x + job.width[item] / 2);
-    top = Math.min(top, node.y - half);
-    bottom = Math.max(bottom, node.y + half);
-    const band = bands.get(Math.round(node.y));
-    bands.set(Math.round(node.y), band ? [Math.min(band[0], node.y - half), Math.max(band[1], node.y + half)] : [node.y - half, node.y + half]);
+    x[item] = at.x;
+    y[item] = at.y;
+    left = Math.min(left, at.x - job.width[item] / 2);
+    right = Math.max(right, at.x + job.width[item] / 2);
+    top = Math.min(top, at.y - half);
+    bottom = Math.max(bottom, at.y + half);
+    const [above, below] = bands.get(Math.round(at.y)) ?? [Infinity, -Infinity];
+    bands.set(Math.round(at.y), [Math.min(above, at.y - half), Math.max(below, at.y + half)]);
   }
+  const band = (item: number): [number, number] => bands.get(Math.round(node(item).y))!;
+  settle(job, y, band);
   const routes = job.edges.map(([from, to], i): Route => {
     const points = graph.edge(String(from), String(to), String(i)).points as { x: number; y: number }[];
-    const band = (item: number): [number, number] => bands.get(Math.round(y[item]))!;
     const runs: Route = [[x[from], y[from] + job.height[from] / 2, band(from)[1]]];
-    const down = y[to] > y[from];
+    const down = node(to).y > node(from).y;
     for (const point of points.slice(1, -1)) {
       const [above, below] = bands.get(Math.round(point.y)) ?? [point.y, point.y];
       runs.push(down ? [point.x, above, below] : [point.x, below, above]);
@@ -123,6 +125,20 @@ function read(graph: Graph, job: Job): Placed {
     height: bottom - top + FRAME_HEADER + 2 * FRAME_PADDING,
     x, y, routes,
   };
+}
+
+/** Beside a tall frame, what only prepares operands stands at the foot of its rank, near its reader; the rest at the head. */
+function settle(job: Job, y: number[], band: (item: number) => [number, number]): void {
+  const light = new Set([...job.incoming, ...job.outgoing, ...job.light]);
+  const feeders = job.width.map((): number[] => []);
+  for (const [from, to] of job.edges) feeders[to].push(from);
+  const prepares = job.width.map(() => false);
+  job.width.forEach((_, item) => {
+    prepares[item] = feeders[item].every((from) => light.has(from) || prepares[from]);
+    const [top, bottom] = band(item);
+    const half = job.height[item] / 2;
+    if (bottom - top > 4 * half) y[item] = prepares[item] ? bottom - half : top + half;
+  });
 }
 
 /** Joins runs that stand in one line, and leaves out a bend on the straight way between its neighbours. */

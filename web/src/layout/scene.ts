@@ -81,13 +81,14 @@ function jobOf(model: Model, tree: Tree, scope: Scope, children: number[], open:
   const items: (number | null)[] = [...children];
   const itemOf = new Map(children.map((child, item) => [child, item]));
   const job: Plan = {
-    scope: scope.id, items, open: [...open], width: [], height: [], incoming: [], outgoing: [], edges: [], edgeValues: [],
+    scope: scope.id, items, open: [...open], width: [], height: [], incoming: [], outgoing: [], light: [], edges: [], edgeValues: [],
     ports: new Map(),
   };
   for (const child of children) {
     const [width, height] = child >= 0 ? opSize(model, child) : scopeSize(tree.scopes[~child]);
     job.width.push(width);
     job.height.push(height);
+    if (child >= 0 && model.name(child) === 'input') job.light.push(job.width.length - 1);
   }
   const at = (value: number): number => {
     const child = childTowards(tree, scope.id, value);

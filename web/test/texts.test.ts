@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest';
+
+import { bytes, seconds, written } from '../src/data/figures';
+import { bytesOf } from '../src/data/model';
+import { apply, unified } from '../src/data/patch';
+import { glob, parse, searchOps } from '../src/search/grammar';
+import { read, write, type View } from '../src/state/url';
+import { model } from './graphs';
+
+describe('figures', () => {
+  it.each([[0, '0 s'], [4.12e-6, '4.12 us'], [0.00218, '2.18 ms'], [9.65e-10, '0.965 ns'], [-3e-7, '-300 ns']])('writes %f s as %s', (value, text) => {
+    expect(seconds(value)).toBe(text);
+  });
+  it.each([[0, '0 B'], [1023, '1023 B'], [1024, '1 KiB'], [12.4 * 2 ** 20, '12.4 MiB']])('writes %f bytes as %s', (value, text) => {
+    expect(bytes(value)).toBe(text);
+  });
+  it.each([
+    [{ value: 1, unit: 'call' }, '1 call'], [{ value: 5, unit: 'call' }, '5 calls'], [{ value: 7372800, unit: 'flop' }, '7.37 Mflops'],
+    [{ value: 0.333, unit: 'share' }, '0.33'], [{ value: 32, unit: 'value' }, '32 values'],
+  ])('writes %j as %s', (figure, text) => {
+    expect(written({ ...figure, basis: 'counted' })).toBe(text);
+  });
+  it.each([['f32[2,3]', 24], ['f32[]', 4], ['bf16[0,8]', 0], ['bool[5]', 5], ['opaque', 0]])('counts bytes of %s', (type, size) => {
+    expect(bytesOf(type)).toBe(size);
+  });
+});
+
+describe('search', () => {
+  it.each([
+    ['conv*', 'convolution', true], ['*x512', '128x512', true], ['a?c', 'abc', true], ['a?c', 'ac', false], ['*', '', true], ['a*b*c', 'axxbyyc', true], ['a*b*c', 'axxcyyb', false],
+  ])('glob %s on %s', (pattern, text, holds) => {
+    expect(glob(pattern, text)).toBe(holds);
+  });
+  it('takes no time on a nasty glob', () => {
+    expect(glob(`${'*a'.repeat(40)}*b`, 'a'.repeat(400))).toBe(false);
+  });
+  it('reads fields, comparisons, negations, and tells unknown fields', () => {
+    expect(parse('op:matmul bytes>1e6 -state:taken conv nofield:x')).toEqual({
+      terms: [
+        { field: 'op', test: ':', text: 'matmul', negated: false }, { field: 'bytes', test: '>', text: '1e6', negated: false },
+        { field: 'state', test: ':', text: 'taken', negated: true }, { field: '', test: '', text: 'conv', negated: false },
+      ],
+      unknown: ['nofield'],
+    });
+  });
+  const m = model([{ op: 'input', type: 'f32[128,512]' }, { op: 'matmul', reads: [0, 0], scope: ['net', 'block1'] }, { op: 'exp', reads: [1], type: 'bf16[4]' }]);
+  it.each([
+    ['op:mat*', [1]], ['shape:*x512', [0]], ['dtype:bf16', [2]], ['scope:net/*', [1]], ['bytes>1000', [0]], ['value:%2', [2]], ['x0', [0]], ['-op:exp', [0, 1]], ['line:1', [0, 1, 2]], ['line>1', []],
+  ])('%s', (query, values) => {
+    expect(searchOps(m, parse(query).terms, () => [])).toEqual(values);
+  });
+});
+
+describe('the URL', () => {
+  it.each<View>([
+    {}, { plan: 'cd7b115c', selection: 'r:convolution/3f/enc.l0/0', query: 'op:a b&c=d', camera: [-12, 40, 0.75] },
+    { open: ['+/layers/layer × 40', '-/a,b'], shown: { '/x=y/layer × 3': 2 }, observe: [1, 2], ignore: [0], off: ['softmax'], consumer: 'stablehlo', machine: 'a100', filter: ['blocked'], compare: 'cd7b115c@previous' },
+  ])('brings back %j', (view) => {
+    expect(read(`#${write(view)}`)).toEqual({ ...Object.fromEntries(Object.keys(read('')).map((key) => [key, undefined])), ...view });
+  });
+  it('takes nonsense for nothing', () => {
+    expect(read('#at=1,2&observe=x,-1&q=%E0%A4%A').camera).toBeUndefined();
+    expect(read('#observe=x,-1,3').observe).toEqual([3]);
+  });
+});
+
+describe('patches', () => {
+  const text = 'a\nb = f(x)\nobserve(b)\nc\n';
+  const drop = { path: 'm.py', line: 3, column: 0, end_line: 4, end_column: 0, text: '' };
+  it('removes a line', () => {
+    expect(apply(text, [drop])).toBe('a\nb = f(x)\nc\n');
+    expect(unified('m.py', text, [drop])).toBe('--- a/m.py\n+++ b/m.py\n@@ -1,5 +1,4 @@\n a\n b = f(x)\n-observe(b)\n c\n \n');
+  });
+  it('counts columns in code points', () => {
+    expect(apply('x = "𝒳" + y\n', [{ path: 'm', line: 1, column: 10, end_line: 1, end_column: 11, text: 'z' }])).toBe('x = "𝒳" + z\n');
+  });
+  it('applies several edits of one file', () => {
+    const edits = [drop, { path: 'm.py', line: 2, column: 4, end_line: 2, end_column: 8, text: 'g(x)' }];
+    expect(apply(text, edits)).toBe('a\nb = g(x)\nc\n');
+  });
+});
