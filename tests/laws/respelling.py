@@ -38,6 +38,8 @@ def norm(kind: str, seed: int, change: str | None = None) -> Program:
     axes: tuple[int, ...] = (axis,)
     if rank > 2 and r.random() < 0.3:
         axes = tuple(sorted({axis, (axis + 1) % rank}))
+    if change is None:  # axes of one element that are not reduced
+        shape = [1 if k not in axes and r.random() < 0.15 else e for k, e in enumerate(shape)]
     order = list(range(rank))
     if r.random() < 0.4 and kind != "batch_norm_training":
         r.shuffle(order)
@@ -140,8 +142,10 @@ def attention(kind: str, seed: int, change: str | None = None) -> Program:
     r = Choice(seed)
     layout = r.choice(["bhsd", "bshd", "hbsd"])
     sizes = {"b": 2, "h": 3, "s": 4, "d": 4}
+    if change is None:
+        sizes |= {"b": r.choice([1, 2]), "h": r.choice([1, 3])}
     shape = [sizes[c] for c in layout]
-    specs = {name: _spec(shape) for name in ("q", "k", "v")} | {"mask": _spec([4, 4]), "y": _spec([2, 3, 4, 4])}
+    specs = {name: _spec(shape) for name in ("q", "k", "v")} | {"mask": _spec([4, 4]), "y": _spec([sizes["b"], sizes["h"], 4, 4])}
     order = [layout.index(c) for c in "bhsd"]
     state = r.getstate()
 
@@ -151,7 +155,7 @@ def attention(kind: str, seed: int, change: str | None = None) -> Program:
         if r.random() < 0.3:
             q, v = _body(r, q, y), _body(r, v, y)
         if r.random() < 0.3:
-            q, k, v = (t.reshape(6, 4, 4) for t in (q, k, v))
+            q, k, v = (t.reshape(sizes["b"] * sizes["h"], 4, 4) for t in (q, k, v))
         scale, place = 0.5, r.randrange(4)
         left, right = [(q * scale, k), (q, k * scale), (q * scale**0.5, k * scale**0.5), (q, k)][place]
         scores = r.one(lambda: left @ right.swapaxes(-1, -2), lambda: (right @ left.swapaxes(-1, -2)).swapaxes(-1, -2))
