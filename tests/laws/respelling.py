@@ -145,7 +145,10 @@ def attention(kind: str, seed: int, change: str | None = None) -> Program:
     if change is None:
         sizes |= {"b": r.choice([1, 2]), "h": r.choice([1, 3])}
     shape = [sizes[c] for c in layout]
-    specs = {name: _spec(shape) for name in ("q", "k", "v")} | {"mask": _spec([4, 4]), "y": _spec([sizes["b"], sizes["h"], 4, 4])}
+    specs = {name: _spec(shape) for name in ("q", "k", "v")} | {
+        "mask": _spec([4, 4]),
+        "y": _spec([sizes["b"], sizes["h"], 4, 4]),
+    }
     order = [layout.index(c) for c in "bhsd"]
     state = r.getstate()
 

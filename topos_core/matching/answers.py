@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from topos_core.matching.binding import Found
 from topos_core.matching.context import Context
@@ -55,9 +55,33 @@ def finder(identifier: str) -> Find:
 
 
 def answers(context: Context) -> Mapping[tuple[str, int], Match | NearMiss]:
+    """Gives what every term of the search says of every value."""
+    return context.once(_recognised).answers
+
+
+def found_at(context: Context, identifier: str, root: int) -> Found | None:
+    """Gives the functions and digits behind a term's match, for patterns that are made of several."""
+    return context.once(_recognised).found.get((identifier, root))
+
+
+def keys_of(context: Context) -> Keys:
+    """Gives the keys of the tape."""
+    return context.once(_keyed)
+
+
+class _Answers(NamedTuple):
+    answers: Mapping[tuple[str, int], Match | NearMiss]
+    found: Mapping[tuple[str, int], Found]
+
+
+def _keyed(context: Context) -> Keys:
+    return Keys(context.tape, context.views)
+
+
+def _recognised(context: Context) -> _Answers:
     """Recognises every term of the search at once."""
     terms = {pattern.identifier: pattern.term for pattern in context.patterns if pattern.term is not None}
-    keys = Keys(context.tape, context.views)
+    keys = keys_of(context)
     recognised = recognise(keys, Index([Named(name, term) for name, term in terms.items()]))
     kept = []
     for one in recognised.found:
@@ -79,4 +103,4 @@ def answers(context: Context) -> Mapping[tuple[str, int], Match | NearMiss]:
         out[at] = Match(
             *at, dict(found.bindings), found.interior, found.computing, named, facts, tuple(notes)
         )  # fmt: skip
-    return out
+    return _Answers(out, {(found.identifier, found.root): found for found, _ in kept})

@@ -151,7 +151,7 @@ class Attempt:
         if len(template.kids) != len(func.kids):
             return self.fail("arity", template, func, func)
         orders = [func.kids]
-        if template.name in ("maximum", "minimum"):
+        if template.name in _EITHER_WAY:
             orders.append(func.kids[::-1])
         for kids in orders:
             mark = self._mark()
@@ -363,6 +363,7 @@ class Attempt:
         self.equations.append(Equation(found, expected, what, func))
 
 
+_EITHER_WAY = frozenset(("maximum", "minimum", "compare:eq", "compare:ne"))
 _RANKS = {"missing": 0, "kind": 1, "extra": 1}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -100,6 +101,15 @@ class Found:
             rows={holes.get(hole, hole): rows for hole, rows in self.rows.items()},
             moved={holes.get(hole, hole): values for hole, values in self.moved.items()},
         )
+
+    def labelled(self, labels: Mapping[str, list[int]]) -> Found:
+        """Gives the same match with its digits sorted otherwise, where the term could not tell."""
+        attempt = copy(self.attempt)
+        attempt.labels = dict(labels)
+        extents = self.attempt.extents
+        counts = {COUNT + label: float(math.prod(extents[d] for d in digits)) for label, digits in labels.items()}
+        attempt.known = {**self.attempt.known, **counts}
+        return replace(self, attempt=attempt)
 
     def rows_of(self, value: int, hole: str) -> Rows | None:
         """Tells how a value that rearranges what a hole is bound to lies; None where it repeats or leaves out elements."""

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from topos_core.matching.view import View
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -127,3 +129,36 @@ class CoreFacts:
     extents: Mapping[str, int]
     constants: Mapping[str, float] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GatedMlpFacts:
+    """A gated layer: `activation(gate) * up`, and the layers around it where they are its own.
+
+    `product` looks at `gate` and `up`; where those are projections of one value, `gate` and `up` are their facts, with
+    bindings `x`, `gate_weight`, `gate_bias`?, `up_weight`, `up_bias`?, else both are None and `gate` and `up` are bound. `down`
+    is the projection of the product (`down_weight`, `down_bias`?), whose x is the product's root.
+    """
+
+    activation: str
+    product: CoreFacts
+    gate: CoreFacts | None
+    up: CoreFacts | None
+    down: CoreFacts | None
+
+
+@dataclass(frozen=True, slots=True)
+class MultiHeadFacts:
+    """Attention with its projections: bindings `x` (queries), `context` (keys and values; absent where it is x),
+    `query_weight`, `key_weight`, `value_weight`, `output_weight` and a `.._bias` where there is one, `mask`?, `keep`?.
+
+    `attention` looks at the projected q, k, v. Where one projection holds several of them, `parts` has the index map of each
+    on that projection's result; its weight is then bound under each name.
+    """
+
+    attention: CoreFacts
+    query: CoreFacts
+    key: CoreFacts
+    value: CoreFacts
+    output: CoreFacts
+    parts: Mapping[str, View]

@@ -35,7 +35,7 @@ def labelled(attempt: Attempt) -> bool:
         return False
     owners: dict[str, frozenset[str]] = {}
     for hole in template.holes:
-        for label in term.holes[hole].split():
+        for label in template.owned[hole].split():
             owners[label] = owners.get(label, frozenset()) | {hole}
     everywhere = {label for labels, _, _ in attempt.reductions for label in labels}  # with or without digits here
     found: dict[str, list[int]] = {label: [] for label in owners}

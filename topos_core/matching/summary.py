@@ -11,7 +11,6 @@ from topos_core.matching.arrangement import arranged, restored
 from topos_core.matching.binding import Found
 from topos_core.matching.facts import CoreFacts, Layout
 from topos_core.matching.ideal import recorded
-from topos_core.matching.template import Term
 
 
 def core_facts(found: Found, **options: str) -> CoreFacts | None:
@@ -52,24 +51,25 @@ def core_facts(found: Found, **options: str) -> CoreFacts | None:
 
 
 def evaluated(
-    term: Term,
+    holes: Mapping[str, str],
     facts: CoreFacts,
     arrays: Mapping[str, np.ndarray],
     result: str,
     formula: Callable[..., Any],
 ) -> dict[str, np.ndarray]:
-    """Runs a formula of a term on bound arrays.
+    """Runs a formula on bound arrays.
 
     Args:
+        holes: Labels of each hole's axes; a hole without an array is None.
         result: Labels of the formula's axes.
 
     Returns:
         `root`, in the root's layout.
     """
-    given: dict[str, Any] = dict.fromkeys(term.holes)
+    given: dict[str, Any] = dict.fromkeys(holes)
     for hole, array in arrays.items():
         layout = facts.layouts[hole]
-        given[hole] = arranged(*_widened(np.asarray(array), layout, facts), term.holes[hole].split())
+        given[hole] = arranged(*_widened(np.asarray(array), layout, facts), holes[hole].split())
     answer = formula(**given, **facts.constants)
     shape = [facts.extents[label] for label in result.split()]
     return {"root": restored(np.broadcast_to(answer, shape), facts.result, result.split())}

@@ -103,7 +103,7 @@ def _added(number: Any) -> str:
 
 def _axis(missed: Missed, fault: Any) -> Words | None:
     assert isinstance(fault, AxisFault)
-    holes = missed.template.term.holes
+    holes = missed.template.owned
     if fault.missing:
         hole = fault.missing[0]
         rest = " and ".join(fault.users) or "the result"

@@ -58,6 +58,7 @@ class Form:
         excluded: Optional holes that it does not have.
         constants: Numbers that the program chooses beside the term's own.
         dtypes: Dtypes of holes, where they are not float64.
+        labels: Labels of holes, where they are not the term's.
         silent: Whether its anchor says too little to speak of a near miss.
     """
 
@@ -66,6 +67,7 @@ class Form:
     excluded: frozenset[str] = frozenset()
     constants: tuple[str, ...] = ()
     dtypes: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
     silent: bool = False
 
 
@@ -121,6 +123,7 @@ class Template:
     Args:
         term: What it is a variant of.
         form: The function that was traced.
+        owned: Labels of each hole's axes.
         constants: Numbers that the program chooses.
         silent: Whether a failure above its anchor says too little.
         holes: Holes that it has.
@@ -140,6 +143,7 @@ class Template:
 
     term: Term
     form: Callable[..., Any]
+    owned: Mapping[str, str]
     constants: tuple[str, ...]
     silent: bool
     holes: tuple[str, ...]
@@ -157,6 +161,11 @@ class Template:
     operands: tuple[int, int]
     weights: Mapping[int, int]
     size: int
+
+    @property
+    def is_scaled(self) -> bool:
+        """Says whether the program chooses the factor in front."""
+        return isinstance(self.factor, Symbol) and any(name in self.constants for name, _ in self.factor.exponents)
 
 
 @cache
@@ -178,7 +187,8 @@ def _choices(optional: Sequence[str]) -> Iterable[tuple[str, ...]]:
 
 
 def _traced(term: Term, form: Form, dropped: tuple[str, ...], lookalike: Lookalike | None) -> Template:
-    labels = sorted({label for axes in term.holes.values() for label in axes.split()})
+    owned = {hole: form.labels.get(hole, labels) for hole, labels in term.holes.items()}
+    labels = sorted({label for axes in owned.values() for label in axes.split()})
     names = (*term.constants, *form.constants)
     extents = dict(zip(labels, LABEL_PRIMES, strict=False))
     constants = dict(zip(names, CONSTANT_PRIMES, strict=False))
@@ -188,7 +198,7 @@ def _traced(term: Term, form: Form, dropped: tuple[str, ...], lookalike: Lookali
     arguments: dict[str, Any] = dict.fromkeys(dropped)
     holes: dict[int, str] = {}
     with recording(recorder), recorder.at(Location(())):
-        for name, axes in term.holes.items():
+        for name, axes in owned.items():
             if name not in dropped:
                 shape = tuple(extents[label] for label in axes.split())
                 value = recorder.source("input", TensorType(form.dtypes.get(name, "f64"), shape))
@@ -238,6 +248,7 @@ def _template(
     return Template(
         term,
         form.formula,
+        {hole: form.labels.get(hole, axes) for hole, axes in term.holes.items()},
         (*term.constants, *form.constants),
         form.silent,
         tuple(keys.hole(value) or "" for value in tape.inputs),

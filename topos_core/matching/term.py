@@ -136,7 +136,7 @@ def _at(
         if width < template.operands[0] or kids > template.operands[1] or entry.name in hits:
             continue
         before = matched.get((template.form, func.number))
-        if before is not None and before != coefficient:
+        if before is not None and before != coefficient and not template.is_scaled:
             continue
         result.tries += 1
         attempt, hit = _replayed(keys, value, func, template)

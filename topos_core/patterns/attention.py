@@ -114,7 +114,7 @@ def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np
         form = keeps_before_scale if facts.options["fill_scaled"] == "yes" else keeps
     else:
         form = hides if mask == "hides" else added
-    return evaluated(TERM, facts, arrays, "b i e", form)
+    return evaluated(TERM.holes, facts, arrays, "b i e", form)
 
 
 def work(tape: Tape, match: Match) -> Work:

@@ -92,7 +92,7 @@ def facts(found: Found) -> CoreFacts | None:
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
-    return evaluated(TERM, facts, arrays, "k", _FORMULAS[facts.options["approximate"]])
+    return evaluated(TERM.holes, facts, arrays, "k", _FORMULAS[facts.options["approximate"]])
 
 
 def work(tape: Tape, match: Match) -> Work:

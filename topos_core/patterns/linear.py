@@ -54,7 +54,7 @@ def settled(found: Found) -> Found | None:
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
-    return evaluated(TERM, facts, arrays, "b n", formula)
+    return evaluated(TERM.holes, facts, arrays, "b n", formula)
 
 
 def work(tape: Tape, match: Match) -> Work:

@@ -60,7 +60,7 @@ def of_softmax(x: Any) -> Any:
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula, shifted."""
-    return evaluated(TERM, facts, arrays, "k n", formula)
+    return evaluated(TERM.holes, facts, arrays, "k n", formula)
 
 
 def work(tape: Tape, match: Match) -> Work:

@@ -61,7 +61,7 @@ def facts(found: Found) -> CoreFacts | None:
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
-    return evaluated(TERM, facts, arrays, "", summed if facts.options["reduction"] == "sum" else averaged)
+    return evaluated(TERM.holes, facts, arrays, "", summed if facts.options["reduction"] == "sum" else averaged)
 
 
 def work(tape: Tape, match: Match) -> Work:

@@ -56,7 +56,7 @@ def facts(found: Found) -> CoreFacts | None:
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
-    return evaluated(TERM, facts, arrays, "k n", formula)
+    return evaluated(TERM.holes, facts, arrays, "k n", formula)
 
 
 def work(tape: Tape, match: Match) -> Work:

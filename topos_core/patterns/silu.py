@@ -52,7 +52,7 @@ def by_tanh(x: Any) -> Any:
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
-    return evaluated(TERM, facts, arrays, "k", formula)
+    return evaluated(TERM.holes, facts, arrays, "k", formula)
 
 
 def work(tape: Tape, match: Match) -> Work:

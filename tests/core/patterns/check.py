@@ -64,8 +64,12 @@ def match_at_result(tape: Tape, pool: Pool, identifier: str) -> Match | None:
 
 
 def agrees(tape: Tape, match: Match, seed: int = 0) -> None:
-    """The pattern's own formula, on the arrays that the match binds, gives the recorded root and named results."""
+    """The pattern's own formula, on the arrays that the match binds, gives the recorded root and named results.
+
+    The match's values hang together: what its interior reads is interior, bound or named, or the same as what is bound.
+    """
     arrays = evaluated(tape, seed)
+    within(tape, match, arrays)
     bound = {name: np.asarray(arrays[value]) for name, value in match.bindings.items()}
     with np.errstate(all="ignore"):
         answer = importlib.import_module(f"topos_core.patterns.{match.pattern}").evaluate(match.facts, bound)
@@ -73,6 +77,25 @@ def agrees(tape: Tape, match: Match, seed: int = 0) -> None:
     for name, values in match.named.items():
         for value in values:
             compare(answer[name], arrays[value], name)
+
+
+def within(tape: Tape, match: Match, arrays: list[np.ndarray]) -> None:
+    named = {value for values in match.named.values() for value in values}
+    bound = set(match.bindings.values())
+    assert not match.interior & (bound | named | {match.root})
+    assert match.computing <= match.interior | {match.root}
+    for value in match.computing | named:  # movement may also start from what a bound part is cut from
+        for operand in tape.ops[value].operands:
+            if operand not in match.interior | bound | named:
+                assert any(_twins(arrays[operand], arrays[binding]) for binding in bound), operand
+
+
+def _twins(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether one array is a multiple of the other, up to the order of its elements."""
+    if a.size != b.size or a.dtype.kind not in "fV":
+        return False
+    first, second = np.sort(np.abs(a.astype(np.float64)), None), np.sort(np.abs(b.astype(np.float64)), None)
+    return bool(np.allclose(first * second[-1], second * first[-1], 1e-6))
 
 
 def compare(got: np.ndarray, want: np.ndarray, what: str) -> None:

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.core.patterns.check import check, searched
+from topos_core import nn
+from topos_core.recording.elementary import logsumexp
+
+CLASS = {"z": "f64[5,7]", "t": "i64[5]<7"}
+ROWS = {"z": "f64[5,7]", "t": "f64[5,7]"}
+
+
+def logs(z):
+    s = z - z.max(-1, keepdims=True)
+    return s - np.log(np.exp(s).sum(-1, keepdims=True))
+
+
+def picked(z, t):
+    return np.where(t[:, None] == np.arange(7), logs(z), 0).sum(-1)
+
+
+def by_class(z, t):
+    return -picked(z, t).mean()
+
+
+def by_class_turned(z, t):
+    return (-picked(z, t)).sum() / 5
+
+
+def by_class_commuted(z, t):
+    return -np.mean(np.where(np.arange(7)[None] == t.reshape(5, 1), z - logsumexp(z, 1, keepdims=True), 0).sum(1))
+
+
+def by_nn(z, t):
+    return nn.cross_entropy(z, t)
+
+
+@pytest.mark.parametrize("spelling", [by_class, by_class_turned, by_class_commuted, by_nn])
+def test_every_spelling_by_class_numbers_is_one_loss(spelling):
+    match = check("cross_entropy", spelling, CLASS)
+    assert match.facts.options == {"target": "class", "reduction": "mean"}
+    assert set(match.bindings) == {"logits", "target"}
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_losses_may_be_kept_summed_or_averaged(reduction):
+    for specs in (CLASS, ROWS):
+        match = check("cross_entropy", lambda z, t: nn.cross_entropy(z, t, reduction), specs)
+        assert match.facts.options["reduction"] == reduction
+
+
+def by_rows(z, t):
+    return -(t * logs(z)).sum(-1)
+
+
+def by_rows_commuted(z, t):
+    return (logs(z) * -t).sum(1)
+
+
+def by_einsum(z, t):
+    return -np.einsum("ij,ij->i", logs(z), t)
+
+
+@pytest.mark.parametrize("spelling", [by_rows, by_rows_commuted, by_einsum])
+def test_every_spelling_by_probabilities_is_one_loss(spelling):
+    match = check("cross_entropy", spelling, ROWS)
+    assert match.facts.options == {"target": "probability", "reduction": "none"}
+
+
+def test_classes_may_lie_on_another_axis():
+    check("cross_entropy", lambda z, t: nn.cross_entropy(z, t, axis=1), {"z": "f64[2,7,3]", "t": "i64[2,3]<7"})
+
+
+def other_count(z, t):
+    return -np.where(t[:, None] == np.arange(1, 8), logs(z), 0).sum(-1).mean()
+
+
+def of_probabilities(z, t):
+    return -np.where(t[:, None] == np.arange(7), np.log(z), 0).sum(-1).mean()
+
+
+def filled(z, t):
+    return -np.where(t[:, None] == np.arange(7), logs(z), 1.0).sum(-1).mean()
+
+
+@pytest.mark.parametrize("program", [other_count, of_probabilities, filled])
+def test_look_alikes_are_refused(program):
+    _, pool = searched(program, CLASS)
+    assert [m for m in pool.matches if m.pattern == "cross_entropy"] == []

@@ -1,0 +1,205 @@
+"""Cross entropy of logits.
+
+Recognises
+    Minus the log probability of the target, where `log_softmax` of the logits is recognised in any of its spellings: the
+    target as class numbers compared with a count along the classes, or as probabilities or one-hot rows; per example, summed
+    or averaged over all examples (`reduction`: none, sum or mean).
+
+Why it pays
+    One kernel reads the logits once and writes one number per example; the recorded ops write and read them about six times.
+
+Declines when
+    The log probabilities are read elsewhere (that is a shared interior).
+
+Not recognised
+    Class weights, label smoothing that is added afterwards, ignored classes, indices by gather.
+
+Source
+    Good, Rational Decisions (1952).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from topos_core.cost.work import Work
+from topos_core.matching.answers import ROOTS, answers, found_at
+from topos_core.matching.binding import Found
+from topos_core.matching.facts import CoreFacts
+from topos_core.matching.joining import joined, match_at
+from topos_core.matching.match import Match
+from topos_core.matching.pattern import Example, Pattern
+from topos_core.matching.solving import close
+from topos_core.matching.summary import core_facts, evaluated
+from topos_core.matching.template import Form, Term
+from topos_core.tape.tape import Tape
+
+if TYPE_CHECKING:
+    from topos_core.matching.context import Context
+
+IDENTIFIER = "cross_entropy"
+CLOSE = 3e-7
+
+
+def by_class(logs: Any, target: Any, classes: Any) -> Any:
+    """Minus `logs: [k, n]` at `target: [k]`; classes count along n."""
+    return -np.where(target[:, None] == classes, logs, 0.0).sum(1)
+
+
+def by_class_summed(logs: Any, target: Any, classes: Any) -> Any:
+    """Added up over the examples."""
+    return by_class(logs, target, classes).sum()
+
+
+def by_class_averaged(logs: Any, target: Any, classes: Any) -> Any:
+    """Averaged over the examples."""
+    return by_class(logs, target, classes).mean()
+
+
+def by_probability(logs: Any, target: Any, classes: Any, weight: float) -> Any:
+    """Minus the sum of `target: [k, n]` times `logs: [k, n]`, over n or over everything, with any weight."""
+    return -(target * logs).sum(1) * weight
+
+
+_REDUCTIONS = {by_class: "none", by_class_summed: "sum", by_class_averaged: "mean"}
+
+
+def facts(found: Found) -> CoreFacts | None:
+    """Gives the facts of a match before the logits are known; `target` is class or probability."""
+    if found.template.form is by_probability:
+        return core_facts(found, target="probability")
+    return core_facts(found, target="class", reduction=_REDUCTIONS[found.template.form]) if _counts(found) else None
+
+
+def find(context: Context, root: int, /) -> Match | None:
+    """Gives the loss at `root` where its log probabilities are those of logits."""
+    inner = context.once(answers).get((IDENTIFIER, root))
+    found = found_at(context, IDENTIFIER, root)
+    if not isinstance(inner, Match) or found is None:
+        return None
+    by_number = inner.facts.options["target"] == "class"
+    for hole, other in (("logs", "target"),) if by_number else (("logs", "target"), ("target", "logs")):
+        logs = match_at(context, "log_softmax", inner.bindings[hole])
+        if logs is None:
+            continue
+        known = inner.facts if by_number else _of_rows(found, hole, found_at(context, "log_softmax", logs.root))
+        if known is None or logs.facts.result != known.layouts[hole]:
+            continue
+        bindings = {"logits": logs.bindings["x"], "target": inner.bindings[other]}
+        layouts = {"logits": logs.facts.layouts["x"], "target": known.layouts[other]}
+        between = [inner.bindings["classes"]] if by_number else []
+        of = replace(known, layouts=layouts, constants={})
+        return joined(context, IDENTIFIER, root, [inner, logs], bindings, of, between)
+    return None
+
+
+def _of_rows(found: Found, hole: str, logs: Found | None) -> CoreFacts | None:
+    """Tells examples from classes as the log softmax does, and by what is left and the weight which reduction it is."""
+    if logs is None:
+        return None
+    labels: dict[str, list[int]] = {"k": [], "n": []}
+    for mine, theirs in zip(found.rows[hole], logs.root_rows, strict=True):
+        if [part.extent for part in mine] != [part.extent for part in theirs]:
+            return None
+        for part, other in zip(mine, theirs, strict=True):
+            label = logs.label_of(other.digit)
+            if part.digit not in labels[label]:
+                labels[label].append(part.digit)
+    kept = set(found.attempt.labels["k"])
+    weight = found.attempt.known["weight"]
+    examples = logs.count("k")
+    if kept == set(labels["k"]) and close(weight, 1.0, CLOSE):
+        reduction = "none"
+    elif not kept and close(weight, 1.0, CLOSE):
+        reduction = "sum"
+    elif not kept and close(weight * examples, 1.0, CLOSE):
+        reduction = "mean"
+    else:
+        return None
+    return core_facts(found.labelled(labels), target="probability", reduction=reduction)
+
+
+def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Computes the match's own formula."""
+    by_number, reduction = facts.options["target"] == "class", facts.options["reduction"]
+
+    def loss(logits: Any, target: Any) -> Any:
+        shifted = logits - logits.max(1, keepdims=True)
+        logs = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+        each = by_class(logs, target, np.arange(logits.shape[1])) if by_number else -(target * logs).sum(1)
+        return each if reduction == "none" else each.sum() if reduction == "sum" else each.mean()
+
+    holes = {"logits": "k n", "target": "k" if by_number else "k n"}
+    return evaluated(holes, facts, arrays, "k" if reduction == "none" else "", loss)
+
+
+def work(tape: Tape, match: Match) -> Work:
+    """A maximum, a difference, a sum and one exp per logit, and one logarithm per example."""
+    e = match.facts.extents
+    size = e["k"] * e["n"]
+    read = sum(tape.type_of(value).bytes for value in match.bindings.values())
+    return Work(4 * size, size + e["k"], read, tape.type_of(match.root).bytes)
+
+
+def _counts(found: Found) -> bool:
+    """Says whether the classes count 0, 1, ... along the class axis."""
+    op = found.keys.tape.ops[found.bindings["classes"]]
+    table = op.attributes["value"] if op.name == "constant" else np.arange(1) if op.name == "iota" else None
+    if op.name == "iota":
+        return True
+    if not isinstance(table, np.ndarray) or table.size != found.count("n"):
+        return False
+    return bool((table.reshape(-1) == np.arange(table.size)).all())
+
+
+_INDEX = {"target": "i64", "classes": "i64"}
+_PROBABILITY = frozenset(("classes",))
+
+TERM = Term(
+    formula=Form(by_class, required=_PROBABILITY, dtypes=_INDEX, silent=True),
+    facts=facts,
+    holes={"logs": "k n", "target": "k", "classes": "n"},
+    optional=("classes",),
+    raw=frozenset(("logs", "target")),
+    forms=(
+        Form(by_class_summed, required=_PROBABILITY, dtypes=_INDEX, silent=True),
+        Form(by_class_averaged, required=_PROBABILITY, dtypes=_INDEX, silent=True),
+        Form(by_probability, excluded=_PROBABILITY, constants=("weight",), labels={"target": "k n"}, silent=True),
+    ),
+)
+
+
+def _logs(logits: Any) -> Any:
+    shifted = logits - logits.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+def _by_number(logits: Any, target: Any) -> Any:
+    return -np.where(target[:, None] == np.arange(7), _logs(logits), 0).sum(-1).mean()
+
+
+def _by_rows(logits: Any, target: Any) -> Any:
+    return -(target * _logs(logits)).sum(-1)
+
+
+def _of_probabilities(logits: Any, target: Any) -> Any:
+    return -(target * np.log(logits)).sum(-1)
+
+
+PATTERN = Pattern(
+    identifier=IDENTIFIER,
+    documentation=__doc__ or "",
+    roots=ROOTS,
+    find=find,
+    work=work,
+    examples=(
+        Example("class numbers, averaged", _by_number, {"logits": "f32[5,7]", "target": "i64[5]<7"}),
+        Example("probabilities, per example", _by_rows, {"logits": "f32[5,7]", "target": "f32[5,7]"}),
+    ),
+    counterexamples=(Example("of probabilities", _of_probabilities, {"logits": "f32[5,7]", "target": "f32[5,7]"}),),
+    term=TERM,
+)

@@ -1,0 +1,210 @@
+"""Gated linear unit: one projection of x, activated, times another one, and the projection back.
+
+Recognises
+    `activation(x @ gate) * (x @ up)` and, where it follows, `(...) @ down`; the activation is silu, gelu (by erf or tanh), relu
+    or the logistic function, in their spellings; each layer with or without a bias; gate and up as two products or as two
+    parts of one.
+
+Why it pays
+    Both projections read x once, and gate, up and their product never leave the cache.
+
+Declines when
+    Nothing beside the common rules.
+
+Not recognised
+    Gates that are no projections (`silu` alone, an attention gate), a scale between the layers.
+
+Source
+    Shazeer, GLU Variants Improve Transformer (arXiv 2002.05202).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from topos_core.cost.work import Work
+from topos_core.matching.answers import ROOTS, answers, found_at
+from topos_core.matching.binding import Found
+from topos_core.matching.facts import CoreFacts, GatedMlpFacts
+from topos_core.matching.joining import joined, match_at
+from topos_core.matching.match import Match
+from topos_core.matching.pattern import Example, Pattern
+from topos_core.matching.summary import core_facts, evaluated
+from topos_core.matching.template import Form, Term
+from topos_core.patterns import linear
+from topos_core.recording.elementary import erf
+from topos_core.tape.tape import Tape
+
+if TYPE_CHECKING:
+    from topos_core.matching.context import Context
+
+IDENTIFIER = "gated_mlp"
+SLOPE, CUBIC = math.sqrt(2 / math.pi), 0.044715
+
+
+def by_silu(gate: Any, up: Any) -> Any:
+    """`gate * sigmoid(gate) * up`."""
+    return gate / (1 + np.exp(-gate)) * up
+
+
+def by_silu_of_exp(gate: Any, up: Any) -> Any:
+    """`gate * e / (1 + e) * up` with `e = exp(gate)`."""
+    power = np.exp(gate)
+    return up * (gate * power / (1 + power))
+
+
+def by_silu_of_tanh(gate: Any, up: Any) -> Any:
+    """`0.5 * gate * (1 + tanh(gate / 2)) * up`."""
+    return up * (0.5 * gate * (1 + np.tanh(0.5 * gate)))
+
+
+def by_gelu_erf(gate: Any, up: Any) -> Any:
+    """`0.5 * gate * (1 + erf(gate / sqrt(2))) * up`."""
+    return up * (0.5 * gate * (1 + erf(gate / math.sqrt(2))))
+
+
+def by_gelu_tanh(gate: Any, up: Any) -> Any:
+    """`0.5 * gate * (1 + tanh(sqrt(2 / pi) * (gate + 0.044715 * gate^3))) * up`."""
+    return up * (0.5 * gate * (1 + np.tanh(SLOPE * (gate + CUBIC * (gate * gate * gate)))))
+
+
+def by_gelu_tanh_factored(gate: Any, up: Any) -> Any:
+    """With gate drawn out of the cubic."""
+    return up * (0.5 * gate * (1 + np.tanh(gate * (SLOPE + SLOPE * CUBIC * (gate * gate)))))
+
+
+def by_relu(gate: Any, up: Any) -> Any:
+    """`max(gate, 0) * up`."""
+    return up * np.maximum(gate, 0.0)
+
+
+def by_logistic(gate: Any, up: Any) -> Any:
+    """`sigmoid(gate) * up`."""
+    return up / (1 + np.exp(-gate))
+
+
+_ACTIVATIONS = {
+    by_silu: "silu", by_silu_of_exp: "silu", by_silu_of_tanh: "silu", by_gelu_erf: "gelu_erf",
+    by_gelu_tanh: "gelu_tanh", by_gelu_tanh_factored: "gelu_tanh", by_relu: "relu", by_logistic: "sigmoid",
+}  # fmt: skip
+_FORMULAS = {
+    "silu": by_silu, "gelu_erf": by_gelu_erf, "gelu_tanh": by_gelu_tanh, "relu": by_relu, "sigmoid": by_logistic,
+}  # fmt: skip
+
+
+def facts(found: Found) -> CoreFacts | None:
+    """Gives the facts of a product whose two sides are different values."""
+    if found.attempt.bound["gate"] == found.attempt.bound["up"]:
+        return None
+    return core_facts(found, activation=_ACTIVATIONS[found.template.form])
+
+
+def find(context: Context, root: int, /) -> Match | None:
+    """Gives the gated layer at `root`: with the projection back where `root` is that."""
+    down = match_at(context, "linear", root)
+    if down is not None:
+        product = _gated(context, down.bindings["x"])
+        if product is None:
+            return None
+        bindings = {**product.bindings, "down_weight": down.bindings["w"]}
+        bindings |= {"down_bias": down.bindings["bias"]} if "bias" in down.bindings else {}
+        of = product.facts
+        whole = GatedMlpFacts(of.activation, of.product, of.gate, of.up, down.facts)
+        return joined(context, IDENTIFIER, root, [product, down], bindings, whole)
+    return _gated(context, root)
+
+
+def evaluate(facts: GatedMlpFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Computes the match's own formula."""
+    sides = {}
+    for name, layer in (("gate", facts.gate), ("up", facts.up)):
+        sides[name] = arrays[name] if layer is None else _layer(layer, arrays["x"], arrays, name)
+    y = evaluated(TERM.holes, facts.product, sides, "k", _FORMULAS[facts.activation])["root"]
+    return {"root": y if facts.down is None else _layer(facts.down, y, arrays, "down")}
+
+
+def work(tape: Tape, match: Match) -> Work:
+    """Counts the projections, one activation and one product per inner element."""
+    of: GatedMlpFacts = match.facts
+    size = of.product.extents["k"]
+    total = Work(4 * size, 0 if of.activation == "relu" else size, 0, tape.type_of(match.root).bytes)
+    for layer in (of.gate, of.up, of.down):
+        if layer is not None:
+            total += Work(2 * layer.extents["b"] * layer.extents["r"] * layer.extents["n"])
+    return total + Work(bytes_read=sum(tape.type_of(value).bytes for value in match.bindings.values()))
+
+
+def _layer(layer: CoreFacts, x: np.ndarray, arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:
+    given = {"x": x, "w": arrays[f"{name}_weight"]}
+    if f"{name}_bias" in arrays:
+        given["bias"] = arrays[f"{name}_bias"]
+    return linear.evaluate(layer, given)["root"]
+
+
+def _gated(context: Context, root: int) -> Match | None:
+    """Gives the product at `root` where both sides are projections of one value."""
+    inner = context.once(answers).get((IDENTIFIER, root))
+    found = found_at(context, IDENTIFIER, root)
+    if not isinstance(inner, Match) or found is None:
+        return None
+    layers = {}
+    for side in ("gate", "up"):
+        maker = found.attempt.bound[side][0].maker
+        layer = match_at(context, "linear", maker) if maker >= 0 else None
+        if layer is None:
+            return None
+        layers[side] = layer
+    gate, up = layers["gate"], layers["up"]
+    if gate.bindings["x"] != up.bindings["x"]:
+        return None
+    activation = inner.facts.options["activation"]
+    if any(inner.bindings[side] != layer.root for side, layer in layers.items()):
+        of = GatedMlpFacts(activation, inner.facts, None, None, None)  # two parts of one product
+        return joined(context, IDENTIFIER, root, [inner], inner.bindings, of)
+    bindings = {"x": gate.bindings["x"]}
+    for side, layer in layers.items():
+        bindings[f"{side}_weight"] = layer.bindings["w"]
+        bindings |= {f"{side}_bias": layer.bindings["bias"]} if "bias" in layer.bindings else {}
+    of = GatedMlpFacts(activation, inner.facts, gate.facts, up.facts, None)
+    return joined(context, IDENTIFIER, root, [inner, gate, up], bindings, of)
+
+
+TERM = Term(
+    formula=Form(by_silu, silent=True),
+    facts=facts,
+    holes={"gate": "k", "up": "k"},
+    forms=tuple(Form(form, silent=True) for form in list(_ACTIVATIONS)[1:]),
+)
+
+
+def _llama(x: Any, gate: Any, up: Any, down: Any) -> Any:
+    h = x @ gate
+    return (h / (1 + np.exp(-h)) * (x @ up)) @ down
+
+
+def _fused(x: Any, w: Any) -> Any:
+    a, b = np.split(x @ w, 2, -1)
+    return b * (a * (1 / (1 + np.exp(-a))))
+
+
+def _no_projection(a: Any, b: Any) -> Any:
+    return a / (1 + np.exp(-a)) * b
+
+
+PATTERN = Pattern(
+    identifier=IDENTIFIER,
+    documentation=__doc__ or "",
+    roots=ROOTS,
+    find=find,
+    work=work,
+    examples=(
+        Example("as llama has it", _llama, {"x": "f32[3,8]", "gate": "f32[8,6]", "up": "f32[8,6]", "down": "f32[6,8]"}),
+        Example("both sides in one product", _fused, {"x": "f32[3,8]", "w": "f32[8,10]"}),
+    ),
+    counterexamples=(Example("no projections", _no_projection, {"a": "f32[3,8]", "b": "f32[3,8]"}),),
+    term=TERM,
+)

@@ -1,0 +1,111 @@
+"""Linear layer with an activation in the same loop.
+
+Recognises
+    A `linear` layer, with or without a bias, whose result goes through relu, relu6, tanh, sigmoid, silu, hardswish or gelu (by
+    tanh, erf or sigmoid) as it is; each in the spellings that `conv_bn_activation` has.
+
+Why it pays
+    The activation reads and writes the whole result once more; behind the product it costs a register.
+
+Declines when
+    Nothing of its own: it stands on `linear` and declines with it.
+
+Not recognised
+    Movement between the layer and the activation. Leaky relu, elu and other activations.
+
+Source
+    Jacob et al., Quantization and Training of Neural Networks (arXiv 1712.05877), section 2.4, for fused layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from topos_core.cost.work import Work
+from topos_core.matching.activation import read_activation
+from topos_core.matching.facts import CoreFacts
+from topos_core.matching.formula import ACTIVATIONS
+from topos_core.matching.joining import chain, joined, match_at
+from topos_core.matching.match import Match
+from topos_core.matching.pattern import Example, Pattern
+from topos_core.patterns import linear
+from topos_core.tape.tape import Tape
+
+if TYPE_CHECKING:
+    from topos_core.matching.context import Context
+
+IDENTIFIER = "linear_bias_activation"
+ROOTS = frozenset(("maximum", "minimum", "mul", "div", "tanh", "select", "add"))
+
+
+def find(context: Context, root: int, /) -> Match | None:
+    """Gives the linear layer whose activation ends at `root`."""
+    known = context.once(_layers)
+    found = read_activation(context.tape, root, lambda value: value in known)
+    if found is None:
+        return None
+    name, leaf = found
+    layer = known[leaf]
+    facts = replace(layer.facts, options={"activation": name})
+    return joined(context, IDENTIFIER, root, [layer], layer.bindings, facts, chain(context, root, [leaf]))
+
+
+def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Computes the match's own formula."""
+    y = linear.evaluate(facts, arrays)["root"]
+    return {"root": ACTIVATIONS[facts.options["activation"]](y)}
+
+
+def work(tape: Tape, match: Match) -> Work:
+    """Counts the layer and the activation of its result."""
+    layer = linear.work(tape, match)
+    size = tape.type_of(match.root).size
+    cheap = match.facts.options["activation"] in ("relu", "relu6", "hardswish")
+    return layer + Work(flops=2 * size, transcendentals=0 if cheap else size)
+
+
+def _layers(context: Context) -> dict[int, Match]:
+    """Lists linear layers by root; one without a bias only where no layer with a bias reads it."""
+    found = {}
+    for value, op in enumerate(context.tape.ops):
+        if op.name in linear.PATTERN.roots:
+            match = match_at(context, linear.PATTERN.identifier, value)
+            if match is not None:
+                found[value] = match
+    inner = {value for match in found.values() for value in match.interior}
+    return {value: match for value, match in found.items() if value not in inner}
+
+
+def _relu(x: Any, w: Any, b: Any) -> Any:
+    return np.maximum(x @ w + b, 0)
+
+
+def _no_bias(x: Any, w: Any) -> Any:
+    return np.tanh(x @ w)
+
+
+def _plain(x: Any, w: Any, b: Any) -> Any:
+    return x @ w + b
+
+
+def _leaky(x: Any, w: Any) -> Any:
+    y = x @ w
+    return np.maximum(y, 0.1 * y)
+
+
+_LAYER = {"x": "f32[4,5]", "w": "f32[5,6]", "b": "f32[6]"}
+_BARE = {"x": "f32[4,5]", "w": "f32[5,6]"}
+
+PATTERN = Pattern(
+    identifier=IDENTIFIER,
+    documentation=__doc__ or "",
+    roots=ROOTS,
+    find=find,
+    work=work,
+    examples=(Example("bias and relu", _relu, _LAYER), Example("tanh without a bias", _no_bias, _BARE)),
+    counterexamples=(Example("no activation", _plain, _LAYER), Example("leaky relu", _leaky, _BARE)),
+)
