@@ -38,6 +38,8 @@ class Convolution(NamedTuple):
 def read_convolution(tape: Tape, form: Form) -> Convolution | Difference | None:
     """Reads a form as a convolution, either operand as the image; None where nothing looks like one."""
     reading = read_form(form)
+    if 0 in reading.extents or 0 in form.joint.base_shape:
+        return None  # nothing to multiply
     likely = int(tape.ops[form.bases[0]].name in ("parameter", "constant", "input"))
     answers = [_read(tape, reading, likely)]
     if isinstance(answers[0], Convolution) and not answers[0].pointwise:

@@ -25,7 +25,7 @@ def read_pooling(tape: Tape, form: Form) -> Pooling | Difference | None:
     reading = read_form(form)
     (image,) = reading.operands
     reduced = range(reading.kept, len(reading.extents))
-    if any(d not in image.digits for d in range(len(reading.extents))):
+    if any(d not in image.digits for d in range(len(reading.extents))) or 0 in reading.extents:
         return None
     seen: set[int] = set()
     for steps in image.steps:
