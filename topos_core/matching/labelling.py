@@ -10,9 +10,10 @@ from topos_core.matching.func import digits_of
 
 
 class AxisFault(NamedTuple):
-    """What is wrong with a digit: its label where one is meant, its extent, and the holes that should or do vary with it."""
+    """What is wrong with a digit: its label where one is meant, itself, its extent, and the holes that should or do vary with it."""
 
     label: str | None
+    digit: int
     extent: int
     missing: tuple[str, ...]
     extra: tuple[str, ...]
@@ -68,7 +69,7 @@ def _reduced(attempt: Attempt) -> dict[int, tuple[str, ...]] | None:
     for digit, labels in attempt.reduced.items():
         root = attempt.root_of(digit)
         if reduced.setdefault(root, labels) != labels:
-            fault = AxisFault(" ".join(labels), attempt.extents[root], (), (), ())
+            fault = AxisFault(" ".join(labels), root, attempt.extents[root], (), (), ())
             attempt.fail("axis", fault, None, attempt.top)
             return None
     return reduced
@@ -95,6 +96,6 @@ def _fault(
             nearest = key
     extent, users = attempt.extents[digit], tuple(sorted(using))
     if nearest is None or (nearest[0] != 1 and not reduced):
-        return AxisFault(None, extent, (), (), users)
+        return AxisFault(None, digit, extent, (), (), users)
     differ = nearest[3]
-    return AxisFault(nearest[2], extent, tuple(sorted(differ - using)), tuple(sorted(differ & using)), users)
+    return AxisFault(nearest[2], digit, extent, tuple(sorted(differ - using)), tuple(sorted(differ & using)), users)

@@ -22,10 +22,18 @@ def sifted(
     for match in found:
         for number in {held.func.number for held in match.attempt.held}:
             owners.setdefault(number, []).append(match)
+    roots = {(match.identifier, keys.funcs[match.root].number) for match in found}
     stopped: dict[tuple[str, int], list[Missed]] = {}
     best: dict[int, Missed] = {}
+    known = _outermost([missed for missed in recognised.missed if missed.template.lookalike is not None])
+    told = {id(missed) for missed in known}
+    covered = {held.func.number for missed in known for held in missed.attempt.held}
     for missed in recognised.missed:
+        if missed.template.lookalike is not None and id(missed) not in told:
+            continue
         anchors = _anchors(keys, recognised, missed)
+        if missed.template.lookalike is None and covered.issuperset(anchors):
+            continue  # what it is taken for is told by name
         roots = {keys.funcs[match.root].number for match in found if match.identifier == missed.identifier} & set(
             anchors
         )
@@ -34,7 +42,9 @@ def sifted(
         if same:
             _stop(same[-1], missed, stopped)
             continue
-        if roots or not (missed.template.anchors or missed.template.lookalike):
+        if any((missed.identifier, number) in roots for number in anchors):
+            continue
+        if not (missed.template.anchors or missed.template.lookalike):
             continue
         others = [match for match in around if keys.funcs[match.root].number not in anchors]  # a part is no explanation
         code = missed.failure.code
@@ -53,6 +63,23 @@ def sifted(
             ):
                 best[number] = missed
     return list({id(missed): missed for missed in best.values()}.values()), stopped
+
+
+def _outermost(missed: Sequence[Missed]) -> list[Missed]:
+    """Leaves out look-alikes that a larger one covers, but for its own root: sums take their operands' operands in."""
+    sets = [frozenset(held.func.number for held in one.attempt.held) for one in missed]
+    tops = [one.attempt.top.number for one in missed]
+    holders: dict[int, list[int]] = {}
+    for k, numbers in enumerate(sets):
+        for number in numbers:
+            holders.setdefault(number, []).append(k)
+    kept = []
+    for k, one in enumerate(missed):
+        core = sets[k] - {tops[k]}
+        beside = holders[max(core)] if core else ()  # whatever covers it holds its last function
+        if not any(j != k and core <= sets[j] and (len(sets[j]), -j) > (len(sets[k]), -k) for j in beside):
+            kept.append(one)
+    return kept
 
 
 def _stop(match: Found, missed: Missed, stopped: dict[tuple[str, int], list[Missed]]) -> None:

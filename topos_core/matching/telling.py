@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from topos_core.matching.core import Keys
-from topos_core.matching.func import Func, Kid
+from topos_core.matching.func import Func, Kid, digits_of
 from topos_core.matching.labelling import AxisFault
 from topos_core.matching.match import NearMiss
 from topos_core.matching.solving import NumberFault
@@ -59,7 +59,7 @@ def told(keys: Keys, missed: Missed) -> Words | None:
         case "added":
             return Words("constant", _added(expected), _said(keys, found) if isinstance(found, Func) else _added(found))
         case "axis":
-            return _axis(missed, expected)
+            return _axis(keys, missed, expected)
         case "axis-mixed":
             return _mixed(keys, expected, found)
         case "identity":
@@ -70,8 +70,7 @@ def told(keys: Keys, missed: Missed) -> Words | None:
             inside = found.func if isinstance(found, Kid) else found
             return Words("cast", f"no cast inside ({_wanted(want)})", f"a {_said(keys, inside)}")
         case "exponent":
-            wanted = f"{_wanted(expected.func)} to the power {expected.weight:g}"
-            return Words("exponent", wanted, f"to the power {found.weight:g}")
+            return Words("exponent", f"the power {expected.weight:g}", f"the power {found.weight:g}")
         case "sign":
             return Words("sign", f"a positive factor of {expected}", _nice(found))
         case "extra" | "missing":
@@ -101,34 +100,60 @@ def _added(number: Any) -> str:
     return f"{_nice(number)} added" if isinstance(number, float) else "a constant added"
 
 
-def _axis(missed: Missed, fault: Any) -> Words | None:
+def _axis(keys: Keys, missed: Missed, fault: Any) -> Words | None:
     assert isinstance(fault, AxisFault)
-    holes = missed.template.owned
-    if fault.missing:
-        hole = fault.missing[0]
-        rest = " and ".join(fault.users) or "the result"
-        found = f"{hole} does not vary along an axis of extent {fault.extent} along which {rest} does"
-        return Words("axis", f"{hole} along axes [{holes[hole]}]", found, {"extent": fault.extent})
-    if fault.extra:
-        hole = fault.extra[0]
-        rest = " and ".join(user for user in fault.users if user != hole) or "nothing else"
-        found = f"{hole} also varies along an axis of extent {fault.extent} that belongs to {rest}"
-        return Words("axis", f"{hole} along axes [{holes[hole]}]", found, {"extent": fault.extent})
+    numbers = {"extent": float(fault.extent)}
+    hole = next(iter(fault.missing or fault.extra), None)
+    if hole is not None:
+        others = [user for user in missed.template.holes if user in fault.users and user != hole]
+        whose = _with_axis(keys, missed, others[0], fault.digit) if others else "an axis of the result"
+        if fault.missing:
+            found = f"{hole} does not vary along {whose} (extent {fault.extent})"
+        else:
+            found = f"{hole} varies along {whose} too (extent {fault.extent})"
+            if not others:
+                found = f"{hole} has an axis of its own (extent {fault.extent})"
+        return Words("axis", f"{hole} along {_meant(missed, hole)} alone", found, numbers)
     if fault.users:
-        shown = "; ".join(f"{hole}[{holes[hole]}]" for hole in missed.template.holes)
-        found = f"an axis of extent {fault.extent} along which {' and '.join(fault.users)} vary"
-        return Words("axis", f"axes {shown}", found, {"extent": fault.extent})
+        whose = " and ".join(_with_axis(keys, missed, user, fault.digit) for user in fault.users)
+        return Words("axis", "every axis to play a role in it", f"{whose} (extent {fault.extent}) plays none", numbers)
     return None
+
+
+def _meant(missed: Missed, hole: str) -> str:
+    """Says along which axes a hole is meant to vary: by what is reduced, else by the holes that have them too."""
+    owned = missed.template.owned
+    reduced = {label for labels, _, _ in missed.attempt.reductions for label in labels}
+    parts = []
+    for label in owned[hole].split():
+        if label in reduced:
+            parts.append("the reduced axes")
+            continue
+        others = [name for name in missed.template.holes if name != hole and label in owned[name].split()]
+        parts.append(f"the other axes of {others[0]}" if others else "its own axes")
+    return " and ".join(dict.fromkeys(parts)) or "no axis"
+
+
+def _with_axis(keys: Keys, missed: Missed, hole: str, digit: int) -> str:
+    """Names the axis of a bound value at which a digit lies: `axis 1 of x`."""
+    attempt = missed.attempt
+    func, map_ = attempt.bound[hole]
+    for k, one in enumerate(map_):
+        if any(attempt.root_of(other) == digit for other in digits_of((one,))):
+            name = keys.tape.names.get(func.maker)
+            shown = hole if name is None or name == hole else f"{hole} ({name})"
+            return f"axis {_axis_of(keys, func, k)} of {shown}"
+    return hole
 
 
 def _mixed(keys: Keys, expected: Any, found: Any) -> Words:
     if isinstance(found[0], Func) and isinstance(found[1], list):
-        labels, extents = expected
+        _, extents = expected
         op = keys.tape.ops[found[0].maker] if found[0].maker >= 0 else None
         over = f" over axes {list(op.attributes['axes'])}" if op is not None and "axes" in op.attributes else ""
         return Words(
-            "axis-mixed", f"every reduction over the same axes [{labels}], of extents {extents}",
-            f"a {found[0].name}{over} that reduces other axes, of extents {found[1]}",
+            "axis-mixed", f"every reduction over the same axes (extents {extents})",
+            f"a {found[0].name}{over} that reduces other ones (extents {found[1]})",
         )  # fmt: skip
     hole, (func, first) = expected
     _, second = found
@@ -137,7 +162,8 @@ def _mixed(keys: Keys, expected: Any, found: Any) -> Words:
     extents = ", ".join(str(func.shape[k]) for k in axes)
     return Words(
         "axis-mixed", f"{hole} along the same axes wherever it is read",
-        f"another axis in place of axis {shown} of {_said(keys, func)} (extent {extents})",
+        f"other axes in place of axes {shown} of {_said(keys, func)} (extents {extents})" if len(axes) > 1
+        else f"another axis in place of axis {shown} of {_said(keys, func)} (extent {extents})",
     )  # fmt: skip
 
 
