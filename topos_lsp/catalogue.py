@@ -12,9 +12,7 @@ from topos_lsp.documents import uri_of
 
 def links(environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """Writes the catalogue into the user's cache folder and gives each code's link; empty where nothing can be written."""
-    variables = os.environ if environment is None else environment
-    base = variables.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    file = os.path.join(base, "topos", f"codes-{VERSION}.md")
+    file = os.path.join(folder(environment), f"codes-{VERSION}.md")
     text = markdown()
     try:
         os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
@@ -26,6 +24,13 @@ def links(environment: Mapping[str, str] | None = None) -> dict[str, str]:
         if line.startswith("## TP"):
             found[line.split()[1]] = f"{uri_of(file)}#L{number}"
     return found
+
+
+def folder(environment: Mapping[str, str] | None = None) -> str:
+    """Gives the user's cache folder of topos."""
+    variables = os.environ if environment is None else environment
+    base = variables.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "topos")
 
 
 def _write(file: str, text: str) -> None:

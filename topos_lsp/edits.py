@@ -30,12 +30,13 @@ def differences(old: str, new: str) -> list[Edit]:
         return []
     first = _common_prefix(old, new)
     last = _common_suffix(old, new, first)
-    middle_old, middle_new = old[first : len(old) - last], new[first : len(new) - last]
-    if "\n" in middle_old and "\n" in middle_new:
-        found = _by_line(middle_old, middle_new)
+    if "\n" in old[first : len(old) - last] or "\n" in new[first : len(new) - last]:
+        start = old.rfind("\n", 0, first) + 1
+        end = old.find("\n", len(old) - last) + 1 or len(old)
+        found = _by_line(old[start:end], new[start : len(new) - (len(old) - end)])
         if found is not None:
-            return [Edit(first + start, first + end, length) for start, end, length in found]
-    return [Edit(first, len(old) - last, len(middle_new))]
+            return [Edit(start + each.start, start + each.end, each.length) for each in found]
+    return [Edit(first, len(old) - last, len(new) - last - first)]
 
 
 def moved_start(offset: int, edits: Sequence[Edit]) -> int:

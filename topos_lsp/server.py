@@ -7,6 +7,7 @@ import itertools
 import logging
 import os
 import pkgutil
+from dataclasses import replace
 from typing import Any, Final
 
 from lsprotocol import types as lsp
@@ -23,6 +24,7 @@ from topos_lsp.progress import Shown
 from topos_lsp.protocol import Protocol
 from topos_lsp.settings import Initial, Settings
 from topos_lsp.tracing import Tracing, Work
+from topos_lsp.viewer import Viewers
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +46,7 @@ class Server(LanguageServer):
         self.published: set[str] = set()
         self.tokens = itertools.count(1)
         self.links = catalogue.links()
+        self.viewers = Viewers()
         for module in pkgutil.iter_modules(features.__path__):
             importlib.import_module(f"{features.__name__}.{module.name}").register(self)
 
@@ -66,6 +69,10 @@ class Server(LanguageServer):
     def can(self, capability: str) -> bool:
         """Says whether the editor announced a capability, such as `workspace.inlay_hint.refresh_support`."""
         return bool(get_capability(self.client_capabilities, capability, False))
+
+    def configure(self, **changes: Any) -> None:
+        """Changes settings until the editor says otherwise."""
+        self.tracing.settings = replace(self.settings, **changes)
 
     def document(self, uri: str) -> Document | None:
         """Gives an open buffer."""

@@ -57,6 +57,16 @@ class Work(Protocol):
         """Takes it away."""
 
 
+class _Silent:
+    """Work that nobody is told of."""
+
+    def report(self, title: str, done: int, total: int) -> None:
+        """Says nothing."""
+
+    def end(self) -> None:
+        """Says nothing."""
+
+
 @dataclass(slots=True)
 class Tracing:
     """Every open file that may have entries."""
@@ -157,6 +167,11 @@ class Tracing:
             file.replies.clear()
             self._schedule(file, 0.0, asked=self.settings.trace != "manual")
 
+    async def settled(self, file: File) -> None:
+        """Waits until no newer plan of a file is on its way."""
+        while file.task is not None and not file.task.done():
+            await asyncio.wait([file.task])
+
     async def ask(self, file: File, plan: Plan, what: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Asks the process that holds a plan's tape: `replan` or `emit`. Its reply may be an `error`.
 
@@ -164,6 +179,12 @@ class Tracing:
             ToposError: The agent cannot be used, or does not have the target any more.
             Cancelled: The buffer changed meanwhile.
         """
+        seen = plan.view(file.document, file.home)
+        if seen is not None and seen.text.source != file.traced_text:  # the plan was taken from what was known before
+            file.replies.clear()
+            file.work = self._pool.submit(self._ask, file, seen.text.source, options, _Silent())
+            await asyncio.wrap_future(file.work)
+            file.traced_text = seen.text.source
         agent = file.home.agent()
         ask = agent.replan if what == "replan" else agent.emit
         return await asyncio.get_running_loop().run_in_executor(self._pool, partial(ask, plan.target, dict(options)))

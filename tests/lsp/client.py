@@ -72,6 +72,7 @@ class Client:
         self.errors = []
         self._number = 0
         self._replies = {}
+        self._since = {}
         self._arrived = threading.Condition()
         self._outgoing = queue.SimpleQueue()
         self._threads = [
@@ -130,6 +131,7 @@ class Client:
         """Opens a buffer and gives its URI."""
         name = path if isinstance(path, str) else uri(path)
         text = path.read_bytes().decode() if text is None else text
+        self._since[name] = len(self.notifications)
         self.notify(
             "textDocument/didOpen",
             {"textDocument": {"uri": name, "languageId": "python", "version": version, "text": text}},
@@ -156,12 +158,9 @@ class Client:
         return {hint["position"]["line"]: hint["label"] for hint in found}
 
     def diagnostics(self, name):
-        """Gives the diagnostics that were pushed last for a buffer, or None."""
-        pushed = [
-            p
-            for method, p in list(self.notifications)
-            if method == "textDocument/publishDiagnostics" and p["uri"] == name
-        ]
+        """Gives the diagnostics that were pushed last for a buffer since it was opened, or None."""
+        since = self.notifications[self._since.get(name, 0) :]
+        pushed = [p for method, p in since if method == "textDocument/publishDiagnostics" and p["uri"] == name]
         return pushed[-1] if pushed else None
 
     def wait_for_diagnostics(self, name, test=bool, seconds=SECONDS):

@@ -4,7 +4,7 @@ import pytest
 
 from tests.lsp.client import ROOT, Client
 
-TRUSTED = {"untrustedWorkspace": False}
+VOUCHED = {"untrustedWorkspace": False}
 
 
 @pytest.fixture
@@ -35,3 +35,32 @@ def project(tmp_path):
 def observed(project):
     """Gives the example whose observations block one region and keep another, in a project."""
     return shutil.copy(ROOT / "examples" / "observed.py", project / "observed.py")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """Gives one server for a module's tests, with a project whose folder the editor vouches for."""
+    home = tmp_path_factory.mktemp("home")
+    folder = home / "project"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text("")
+    client = Client(home)
+    client.initialize(folder, options={**VOUCHED, "debounceMs": 20})
+    client.folder = folder
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def opened(shared, request):
+    """Opens a buffer under the test's own name, and closes it behind the test; gives a function of a text."""
+    names = []
+
+    def open_text(text, name=None):
+        path = shared.folder / f"{name or request.node.name.partition('[')[0]}.py"
+        names.append(shared.open(path, text))
+        return names[-1]
+
+    yield open_text
+    for name in names:
+        shared.notify("textDocument/didClose", {"textDocument": {"uri": name}})

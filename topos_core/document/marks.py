@@ -127,3 +127,30 @@ def failed(code: str) -> str:
 def stale_lens(found: str, since: str) -> str:
     """Titles the lens of an entry whose newest trace failed."""
     return f"{found}, stale since {since}: trace again"
+
+
+def ignore(code: str) -> str:
+    """Titles the edit that leaves a finding out by a comment."""
+    return f"leave {code} out here with a comment"
+
+
+def open_region(headline: str) -> str:
+    """Titles the action that opens the plan at a region."""
+    return f"open the plan at {headline}"
+
+
+def show_stablehlo(name: str) -> str:
+    """Titles the action that shows an entry's emitted text."""
+    return f"show the StableHLO of {name}"
+
+
+def trace_again() -> str:
+    """Titles the action that traces once more."""
+    return "trace again"
+
+
+def toggle_hints(verdict: str, shown: bool) -> str:
+    """Titles the switch of one kind of hint by what it will do."""
+    return (
+        f"{'hide' if shown else 'show'} the hints of what is {'nearly missed' if verdict == 'near_miss' else verdict}"
+    )

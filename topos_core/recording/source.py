@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import linecache
 from collections.abc import Mapping
 
@@ -14,7 +15,8 @@ class SourceSnapshot:
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
         self._lines: dict[str, list[str]] = {
-            path: text.splitlines(keepends=True) for path, text in (given or {}).items()
+            # as Python counts lines: a form feed or U+2028 ends none
+            path: io.StringIO(text, newline="").readlines() for path, text in (given or {}).items()
         }
 
     def lines(self, path: str) -> list[str]:

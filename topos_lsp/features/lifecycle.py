@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from lsprotocol import types as lsp
 
 from topos_lsp import serving
@@ -44,4 +46,4 @@ def register(server: Server) -> None:
 
     @server.feature(lsp.SHUTDOWN)
     async def shutdown(_: None) -> None:
-        await server.tracing.close()
+        await asyncio.gather(server.viewers.close(), server.tracing.close())
