@@ -73,10 +73,17 @@ class Home:
 
 @dataclass(slots=True)
 class Homes:
-    """Every project by its root."""
+    """Every project by its root.
+
+    Args:
+        initial: What the editor said at first.
+        folders: The workspace's folders.
+        told: Is told of a project some of whose configuration cannot be used.
+    """
 
     initial: Initial = field(default_factory=Initial)
     folders: list[str] = field(default_factory=list)
+    told: Callable[[Home], None] | None = None
     _homes: dict[str, Home] = field(default_factory=dict)
 
     def of(self, path: str) -> Home:
@@ -85,6 +92,8 @@ class Homes:
         home = self._homes.get(root)
         if home is None:
             home = self._homes[root] = _open(root, self.initial.interpreter)
+            if home.problems and self.told is not None:
+                self.told(home)
         return home
 
     def root_of(self, path: str) -> str:

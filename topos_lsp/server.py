@@ -18,7 +18,7 @@ from topos_core.session.version import VERSION
 from topos_lsp import catalogue, features
 from topos_lsp.documents import Document, Documents
 from topos_lsp.files import File
-from topos_lsp.homes import Homes
+from topos_lsp.homes import Home, Homes
 from topos_lsp.positions import Encoding
 from topos_lsp.progress import Shown
 from topos_lsp.protocol import Protocol
@@ -41,9 +41,10 @@ class Server(LanguageServer):
         super().__init__(NAME, VERSION, lsp.TextDocumentSyncKind.Full, protocol_cls=Protocol, max_workers=_READERS)
         self.initial = Initial()
         self.documents = Documents()
-        self.homes = Homes()
+        self.homes = Homes(told=self.troubled)
         self.tracing = Tracing(self.homes, self.documents, self)
         self.published: set[str] = set()
+        self.problems: set[str] = set()
         self.tokens = itertools.count(1)
         self.links = catalogue.links()
         self.viewers = Viewers()
@@ -97,6 +98,20 @@ class Server(LanguageServer):
                 self.protocol.send_request(method)
         if self.settings.pull and self.can("workspace.diagnostics.refresh_support"):
             self.protocol.send_request(lsp.WORKSPACE_DIAGNOSTIC_REFRESH)
+
+    def troubled(self, home: Home) -> None:
+        """Tells what of a project's configuration cannot be used."""
+        from topos_lsp.features import diagnostics
+
+        diagnostics.publish_problems(self, home)
+
+    def reopening(self) -> None:
+        """Takes back what was told of configurations; what is still wrong is told again."""
+        from topos_lsp.features import diagnostics
+
+        for uri in self.problems:
+            diagnostics.withdraw(self, uri)
+        self.problems.clear()
 
     def working(self, file: File) -> Work:
         """Shows that a trace runs."""

@@ -43,6 +43,9 @@ class Listener(Protocol):
     def changed(self, file: File) -> None:
         """Is called whenever a file's state, plans or failures changed."""
 
+    def reopening(self) -> None:
+        """Is called before projects are read anew."""
+
     def working(self, file: File) -> Work:
         """Gives what tells the user about a trace that runs."""
 
@@ -160,8 +163,12 @@ class Tracing:
         affected = [file for file in self._files.values() if root is None or file.home.root == root]
         for file in affected:
             self._stop(file)
+        self.listener.reopening()
         for home in self.homes.forget(root):
             self._pool.submit(home.close)
+        for home in self.homes.all():
+            if home.problems and self.homes.told is not None:
+                self.homes.told(home)
         for file in affected:
             file.home = self.homes.of(file.document.path)
             file.replies.clear()

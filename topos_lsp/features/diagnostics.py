@@ -83,6 +83,7 @@ def publish_problems(server: Server, home: Home) -> None:
         start, end = text.place(*problem.span[1:])
         uri = uri_of(problem.span.path)
         server.published.add(uri)
+        server.problems.add(uri)
         items = [_diagnostic(server, error, text, start, end)]
         server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri=uri, diagnostics=items))
 
