@@ -20,7 +20,9 @@ def arranged(array: np.ndarray, layout: Layout, roles: Sequence[str]) -> np.ndar
 def restored(array: np.ndarray, layout: Layout, roles: Sequence[str]) -> np.ndarray:
     """Undoes `arranged`: gives `layout.shape` from one axis per role; the recorded shape is a reshape away."""
     order = [axis for role in roles for axis in _axes(layout, role)]
-    return array.reshape([layout.shape[axis] for axis in order]).transpose(np.argsort(order) if order else ())
+    return array.reshape([layout.shape[axis] for axis in order]).transpose(
+        [order.index(axis) for axis in range(len(order))]
+    )
 
 
 def _axes(layout: Layout, role: str) -> list[int]:

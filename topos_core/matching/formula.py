@@ -1,7 +1,7 @@
 """Formulas of matches, evaluated with NumPy from bindings and facts alone.
 
-A formula says what a match means: tests hold it against the recorded ops, and certificates are made from it. It is written to be
-read, not to be fast.
+A formula says what a match means: tests hold it against the recorded ops, and certificates record it as a tape, so it takes no
+steps that a recorded value could not. It is written to be read, not to be fast.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return np.asarray(1 / (1 + np.exp(-x)))
+    return 1 / (1 + np.exp(-x))  # type: ignore[no-any-return]
 
 
 STEPS: Final = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
@@ -49,7 +49,7 @@ def laid_out(value: np.ndarray, layout: Layout, roles: Sequence[str]) -> np.ndar
     """Turns an array with one axis per role into a layout's shape, the recorded value's own up to reshape."""
     order = [k for role in roles for k in _axes(layout, role)]
     split = value.reshape([layout.shape[k] for k in order])
-    return split.transpose(np.argsort(order))
+    return split.transpose([order.index(axis) for axis in range(len(order))])
 
 
 def convolve(facts: ConvolutionFacts, arrays: Arrays) -> np.ndarray:
@@ -102,11 +102,13 @@ def _convolved(arrays: Arrays, facts: ConvolutionFacts) -> np.ndarray:
     image = image.reshape(image.shape[0], facts.groups, facts.in_channels, *image.shape[2:])
     counts = [_positions(image.shape[3 + k], window) for k, window in enumerate(facts.windows)]
     dtype = np.float64 if image.dtype.kind not in "biu" else image.dtype
-    total: np.ndarray = np.zeros((image.shape[0], facts.groups, kernel.shape[1], *counts), dtype)
+    total: np.ndarray | None = None
     for taps in product(*(range(window.size) for window in facts.windows)):
         part = image[(slice(None), slice(None), slice(None), *_cuts(taps, facts.windows, counts))]
         weights: np.ndarray = kernel[(slice(None),) * 3 + taps]
-        total += np.einsum("bgi...,goi->bgo...", part.astype(dtype), weights.astype(dtype))
+        product_of_tap = np.einsum("bgi...,goi->bgo...", part.astype(dtype), weights.astype(dtype))
+        total = product_of_tap if total is None else total + product_of_tap
+    assert total is not None  # every window has at least one tap
     return total
 
 
@@ -140,13 +142,21 @@ def _axes(layout: Layout, role: str) -> list[int]:
 
 def _padded(image: np.ndarray, axis: int, window: Window, fill: float) -> np.ndarray:
     """Puts zeros between elements, then pads or crops both ends of one axis."""
-    extent = image.shape[axis]
-    length = (extent - 1) * window.base_dilation + 1
-    low, high = max(window.low, 0), max(window.high, 0)
-    whole = np.full((*image.shape[:axis], low + length + high, *image.shape[axis + 1 :]), fill, image.dtype)
-    whole[(*[slice(None)] * axis, slice(low, low + length, window.base_dilation))] = image
+    before, after = image.shape[:axis], image.shape[axis + 1 :]
+    if window.base_dilation != 1:
+        apart = _filled(image.reshape((*before, -1, 1, *after)), axis + 1, 0, window.base_dilation - 1, fill)
+        image = apart.reshape((*before, -1, *after))
+        image = image[(*[slice(None)] * axis, slice(0, image.shape[axis] - window.base_dilation + 1))]
+    whole = _filled(image, axis, max(window.low, 0), max(window.high, 0), fill)
     crop = slice(max(-window.low, 0), whole.shape[axis] - max(-window.high, 0))
     return whole[(*[slice(None)] * axis, crop)]
+
+
+def _filled(image: np.ndarray, axis: int, low: int, high: int, fill: float) -> np.ndarray:
+    if low == high == 0:
+        return image
+    widths = [(low, high) if k == axis else (0, 0) for k in range(image.ndim)]
+    return np.pad(image, widths, constant_values=fill)
 
 
 def _positions(extent: int, window: Window) -> int:

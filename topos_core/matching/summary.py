@@ -69,7 +69,7 @@ def evaluated(
     given: dict[str, Any] = dict.fromkeys(holes)
     for hole, array in arrays.items():
         layout = facts.layouts[hole]
-        given[hole] = arranged(*_widened(np.asarray(array), layout, facts), holes[hole].split())
+        given[hole] = arranged(*_widened(array, layout, facts), holes[hole].split())
     answer = formula(**given, **facts.constants)
     shape = [facts.extents[label] for label in result.split()]
     return {"root": restored(np.broadcast_to(answer, shape), facts.result, result.split())}

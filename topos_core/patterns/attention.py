@@ -219,6 +219,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=finder("attention"),
     work=work,
+    evaluate=evaluate,
     examples=(
         Example("textbook", _textbook, _HEADS), Example("causal", _causal, _HEADS), Example("einsum", _einsum, _LAST),
     ),

@@ -141,6 +141,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=finder("gelu"),
     work=work,
+    evaluate=evaluate,
     examples=(
         Example("by erf", _by_erf, _X),
         Example("by tanh", _by_tanh, _X),

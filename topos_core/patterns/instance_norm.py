@@ -100,6 +100,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=finder("instance_norm"),
     work=work,
+    evaluate=evaluate,
     examples=(Example("by hand", _by_hand, _IMAGE), Example("positions flattened", _flattened, _IMAGE)),
     counterexamples=(Example("epsilon outside the root", _outside, _IMAGE),),
     term=TERM,

@@ -149,6 +149,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=finder("layer_norm"),
     work=work,
+    evaluate=evaluate,
     examples=(
         Example("textbook", _textbook, _ROWS),
         Example("over two axes, without scale and shift", _two_axes, {"x": "f32[4,5,6]"}),

@@ -119,6 +119,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=finder("linear"),
     work=work,
+    evaluate=evaluate,
     examples=(
         Example("matmul", _matmul, {"x": "f32[4,5]", "w": "f32[5,6]", "bias": "f32[6]"}),
         Example("einsum with a transposed weight", _torch, {"x": "f32[2,3,5]", "w": "f32[6,5]", "bias": "f32[6]"}),

@@ -100,6 +100,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=finder("log_softmax"),
     work=work,
+    evaluate=evaluate,
     examples=(
         Example("textbook", _textbook, {"x": "f32[4,6]"}),
         Example("maximum added to the logarithm", _maximum_last, {"x": "f32[6,6]"}),

@@ -99,6 +99,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=finder("mse_loss"),
     work=work,
+    evaluate=evaluate,
     examples=(Example("mean of a power", _power, _BOTH), Example("axis by axis", _axis_by_axis, _BOTH)),
     counterexamples=(
         Example("divided by n - 1", _fewer, _BOTH),

@@ -108,6 +108,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=finder("rms_norm"),
     work=work,
+    evaluate=evaluate,
     examples=(Example("as llama writes it", _llama, _ROWS), Example("square by einsum", _einsum, _ROWS)),
     counterexamples=(
         Example("another power", _another_power, _ROWS, "exponent"),

@@ -86,6 +86,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=finder("silu"),
     work=work,
+    evaluate=evaluate,
     examples=(Example("as a quotient", _quotient, _X), Example("by tanh", _by_tanh, _X)),
     counterexamples=(Example("a factor inside the sigmoid", _scaled, _X, "constant"),),
     term=TERM,

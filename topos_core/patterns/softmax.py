@@ -82,6 +82,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=finder("softmax"),
     work=work,
+    evaluate=evaluate,
     examples=(
         Example("textbook", _textbook, {"x": "f32[4,6]"}),
         Example("over the first axis", _first_axis, {"x": "f32[6,6]"}),
