@@ -103,6 +103,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=find,
     work=work,
+    evaluate=evaluate,
     named=("sum",),
     examples=(
         Example("layer norm of a sum", _post_norm, _BOTH),

@@ -196,6 +196,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=find,
     work=work,
+    evaluate=evaluate,
     examples=(
         Example("class numbers, averaged", _by_number, {"logits": "f32[5,7]", "target": "i64[5]<7"}),
         Example("probabilities, per example", _by_rows, {"logits": "f32[5,7]", "target": "f32[5,7]"}),

@@ -201,6 +201,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=find,
     work=work,
+    evaluate=evaluate,
     examples=(
         Example("as llama has it", _llama, {"x": "f32[3,8]", "gate": "f32[8,6]", "up": "f32[8,6]", "down": "f32[6,8]"}),
         Example("both sides in one product", _fused, {"x": "f32[3,8]", "w": "f32[8,10]"}),

@@ -106,6 +106,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=find,
     work=work,
+    evaluate=evaluate,
     examples=(Example("bias and relu", _relu, _LAYER), Example("tanh without a bias", _no_bias, _BARE)),
     counterexamples=(Example("no activation", _plain, _LAYER), Example("leaky relu", _leaky, _BARE)),
 )

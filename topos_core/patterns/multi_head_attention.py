@@ -159,6 +159,7 @@ PATTERN = Pattern(
     roots=ROOTS,
     find=find,
     work=work,
+    evaluate=evaluate,
     examples=(
         Example("separate", _separate, {"x": _X, "wq": _W, "wk": _W, "wv": _W, "wo": _W, "bo": "f32[12]"}),
         Example("one product for all three", _fused, {"x": _X, "w": "f32[12,36]", "b": "f32[36]", "wo": _W}),
