@@ -144,10 +144,16 @@ def exponential(a: Element) -> Element:
     return Element(result, None, state, 1)
 
 
-def logarithm(a: Element) -> Element:
-    """Gives log(a) from the first lane, into the second; BAD where a is no square, -inf at 0. `a.p` must be known."""
+def logarithm(a: Element, lenient: bool = False) -> Element:
+    """Gives log(a) from the first lane, into the second; -inf at 0. `a.p` must be known.
+
+    Where a is no square the answer is BAD; if `lenient`, it is log(-a): products stay sums, but exp does not lead back.
+    """
     assert a.p is not None
-    values, places = np.unique(a.p, return_inverse=True)
+    own = a.p
+    if lenient:
+        own = np.where(power_of(own, (P - 1) // 2, P) == P - 1, P - own, own)
+    values, places = np.unique(own, return_inverse=True)
     found = _discrete_log(values)[places].reshape(a.p.shape)
     state = np.zeros(a.p.shape, np.int8) if a.state is None else np.broadcast_to(a.state, a.p.shape)
     state = np.where((state == FINITE) & (a.p == 0), LOW, state)
@@ -156,10 +162,16 @@ def logarithm(a: Element) -> Element:
     return Element(None, np.where(found < 0, 0, found), state if state.any() else None)
 
 
-def root(a: Element) -> Element:
-    """Gives sqrt(a): the root that is itself a square; BAD where a is no square in a known lane."""
+def root(a: Element, lenient: bool = False) -> Element:
+    """Gives sqrt(a): the root that is itself a square.
+
+    Where a is no square in a known lane the answer is BAD; if `lenient`, it is sqrt(-a): products keep their roots, but
+    the square of a root is not what it was.
+    """
     p = None if a.p is None else power_of(a.p, (P + 1) // 4, P)
     q = None if a.q is None else power_of(a.q, (Q + 1) // 4, Q)
+    if lenient:
+        return Element(p, q, a.state, 1)
     wrong = np.zeros((), bool)
     for lane, own, modulus in ((p, a.p, P), (q, a.q, Q)):
         if lane is not None and own is not None:

@@ -50,10 +50,17 @@ class Unprovable(Exception):
 
 
 class Functions:
-    """The functions of one comparison; both sides must use the same."""
+    """The functions of one comparison; both sides must use the same.
 
-    def __init__(self, seed: int) -> None:
+    Args:
+        seed: Chooses the order and the oracles.
+        lenient: Whether roots and logs of no squares get an answer all the same.
+        assumed: What was used without an exact meaning.
+    """
+
+    def __init__(self, seed: int, lenient: bool = False) -> None:
         self._seed = seed
+        self._lenient = lenient
         self.assumed: set[str] = set()
 
     def unary(self, name: str, a: Element, dtype: str) -> Element:
@@ -68,13 +75,13 @@ class Functions:
             case "expm1":
                 return add(self.unary("exp", a, dtype), whole(-1))
             case "log":
-                return logarithm(a) if a.p is not None else self.oracle("log", a)
+                return logarithm(a, self._lenient) if a.p is not None else self.oracle("log", a)
             case "log1p":
                 return self.unary("log", add(whole(1), a), dtype)
             case "sqrt":
-                return root(a)
+                return root(a, self._lenient)
             case "rsqrt":
-                return inverse(root(a))
+                return inverse(root(a, self._lenient))
             case "abs" | "sign":
                 self._order(dtype)
                 below = self.rank(a, dtype in FLOATS) < 0
@@ -124,7 +131,7 @@ class Functions:
         if exact.denominator in (1, 2, 4) and abs(float(exact) - exponent) <= 1e-7 * abs(exponent):
             base, denominator = a, exact.denominator
             while denominator > 1:
-                base, denominator = root(base), denominator // 2
+                base, denominator = root(base, self._lenient), denominator // 2
             size = abs(exact.numerator)
             if base.state is not None and size != 1:
                 base = marked(base, base.state != 0)

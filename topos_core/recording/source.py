@@ -16,7 +16,8 @@ class SourceSnapshot:
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
         self._lines: dict[str, list[str]] = {
             # as Python counts lines: a form feed or U+2028 ends none
-            path: io.StringIO(text, newline="").readlines() for path, text in (given or {}).items()
+            path: io.StringIO(text, newline="").readlines()
+            for path, text in (given or {}).items()
         }
 
     def lines(self, path: str) -> list[str]:

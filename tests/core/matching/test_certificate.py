@@ -127,3 +127,16 @@ def test_an_empty_result_is_proved_without_a_sample():
     tape, pool = searched(lambda x: nn.softmax(x), {"x": "f32[0,4]"})
     for match in pool.matches:
         assert certify(tape, match).answer == "true"
+
+
+def test_a_sum_of_many_logarithms_is_proved():
+    def loss(logits, target):
+        shifted = logits - logits.max(-1, keepdims=True)
+        return -((shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))) * target).sum(-1).mean()
+
+    tape, pool = searched(loss, {"logits": "f32[32,10]", "target": "f32[32,10]"})
+    match = match_at_result(tape, pool, "cross_entropy")
+    assert match is not None
+    answer = certify(tape, match)
+    assert answer.answer == "true"
+    assert "roots and logs of negative numbers" in answer.assumed
