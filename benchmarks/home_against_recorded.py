@@ -122,7 +122,37 @@ def cases() -> dict[str, Case]:
             inferred, {"x": "f32[8,64,56,56]", **vectors(64, "mean", "variance", "scale", "shift")},
         ),
         "bn inference tiny": (inferred, {"x": "f32[2,3,4,4]", **vectors(3, "mean", "variance", "scale", "shift")}),
+        "softmax 4096x1024": (lambda x: nn.softmax(x), {"x": "f32[4096,1024]"}),
+        "softmax axis 1 8x64x56x56": (lambda x: nn.softmax(x, axis=1), {"x": "f32[8,64,56,56]"}),
+        "softmax 32x10": (lambda x: nn.softmax(x), {"x": "f32[32,10]"}),
+        "log softmax 128x1000": (lambda x: nn.log_softmax(x), {"x": "f32[128,1000]"}),
+        "layer norm 4096x1024": (
+            lambda x, scale, shift: nn.layer_norm(x, scale, shift),
+            {"x": "f32[4096,1024]", **vectors(1024, "scale", "shift")},
+        ),
+        "layer norm 4x16": (
+            lambda x, scale, shift: nn.layer_norm(x, scale, shift), {"x": "f32[4,16]", **vectors(16, "scale", "shift")},
+        ),
+        "layer norm axis 1 (channels first)": (first_channels, {"x": "f32[8,96,28,28]", **vectors(96, "scale", "shift")}),
+        "rms norm 512x4096": (
+            lambda x, scale: nn.rms_norm(x, scale), {"x": "f32[512,4096]", **vectors(4096, "scale")},
+        ),
+        "group norm 8x64x28x28": (
+            lambda x, scale, shift: nn.group_norm(x, 8, scale, shift),
+            {"x": "f32[8,64,28,28]", **vectors(64, "scale", "shift")},
+        ),
+        "gelu erf 4M": (lambda x: nn.gelu(x), {"x": "f32[4194304]"}),
+        "gelu tanh 4M": (lambda x: nn.gelu(x, "tanh"), {"x": "f32[4194304]"}),
+        "gelu tiny": (lambda x: nn.gelu(x), {"x": "f32[40]"}),
+        "silu 1M": (lambda x: nn.silu(x), {"x": "f32[1048576]"}),
     }  # fmt: skip
+
+
+def first_channels(x: Any, scale: Any, shift: Any) -> Any:
+    """Normalises over axis 1 of images."""
+    mean = x.mean(1, keepdims=True)
+    variance = ((x - mean) ** 2).mean(1, keepdims=True)
+    return (x - mean) / np.sqrt(variance + 1e-6) * scale[:, None, None] + shift[:, None, None]
 
 
 def main() -> None:

@@ -71,6 +71,36 @@ def programs() -> Mapping[str, tuple[Program, ...]]:
             (trained, {"x": "f32[8,6,28,28]", "scale": "f32[6]", "shift": "f32[6]"}),
             (trained, {"x": "f32[4096,24]", "scale": "f32[24]", "shift": "f32[24]"}),
         ),
+        "softmax": (
+            (lambda x: nn.softmax(x), {"x": "f32[5,1000]"}), (lambda x: nn.softmax(x, axis=1), {"x": "f32[3,40,70]"}),
+        ),
+        "log_softmax": (
+            (lambda x: nn.log_softmax(x), {"x": "f32[5,1000]"}),
+            (lambda x: nn.log_softmax(x, axis=1), {"x": "f32[3,40,70]"}),
+        ),
+        "layer_norm": (
+            (
+                lambda x, scale, shift: nn.layer_norm(x, scale, shift),
+                {"x": "f32[7,768]", "scale": "f32[768]", "shift": "f32[768]"},
+            ),
+        ),
+        "rms_norm": ((lambda x, scale: nn.rms_norm(x, scale), {"x": "f32[7,4096]", "scale": "f32[4096]"}),),
+        "group_norm": (
+            (
+                lambda x, scale, shift: nn.group_norm(x, 4, scale, shift),
+                {"x": "f32[2,32,14,14]", "scale": "f32[32]", "shift": "f32[32]"},
+            ),
+        ),
+        "instance_norm": (
+            (
+                lambda x, scale, shift: nn.instance_norm(x, scale, shift),
+                {"x": "f32[2,8,28,28]", "scale": "f32[8]", "shift": "f32[8]"},
+            ),
+        ),
+        "gelu": (
+            (lambda x: nn.gelu(x), {"x": "f32[5000]"}), (lambda x: nn.gelu(x, "tanh"), {"x": "f32[5000]"}),
+        ),
+        "silu": ((lambda x: nn.silu(x), {"x": "f32[5000]"}),),
         "batch_norm_inference": (
             (inferred, {"x": "f32[2,16,9,9]", **{k: v for k, v in vectors.items() if k != "b"}}),
         ),

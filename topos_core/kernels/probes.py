@@ -135,7 +135,8 @@ def _compare_huge(got: np.ndarray, exact: np.ndarray, recorded: np.ndarray) -> t
         return 0.0, True
     if not np.isfinite(wide[fine]).all():
         return 0.0, False
-    return float(np.abs(wide[fine] - exact[fine]).max() / np.abs(exact[fine]).max()), True
+    largest = np.abs(exact[np.isfinite(exact) & np.isfinite(plain)]).max()
+    return float(np.abs(wide[fine] - exact[fine]).max() / largest), True
 
 
 def _largest(dtype: np.dtype) -> float:

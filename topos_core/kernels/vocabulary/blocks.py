@@ -132,6 +132,23 @@ NORM: Final = (
 """Words of the normalisation kernels."""
 
 
+MAP: Final = ("counter", "items", "count", "chunk", "x", "out")
+"""Words of a map over dense memory, `chunk` elements per item."""
+
+ROWS: Final = (
+    "counter",
+    "items",
+    "outer", "count", "inner",  # x is [outer, count, inner], dense; `count` is what is normalised over
+    "chunk",  # outer rows per item, or inner columns per item
+    "channels", "positions", "groups",  # of a group norm: count = channels * positions, scale and shift [groups, channels]
+    "x",
+    "out",
+    "scale", "shift",  # addresses; 0 for none
+    "epsilon",  # address of one f64
+    "scratch", "slot_bytes",
+)  # fmt: skip
+"""Words of softmax and of the norms of single examples."""
+
 CREW: Final = (
     "ticket", *(f"apart{k}" for k in range(7)),  # job number << 32 | slots << 16 | next slot; a cache line of its own
     "done", *(f"off{k}" for k in range(7)),  # slots that have been run; a cache line of its own

@@ -102,6 +102,21 @@ larger = intrinsic(_larger)
 """`larger(a, b)` of two `int64`."""
 
 
+def _logarithm(context: Any, x: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        function = builder.module.globals.get("llvm.log.f64")
+        if function is None:
+            kind = ir.FunctionType(ir.DoubleType(), [ir.DoubleType()])
+            function = ir.Function(builder.module, kind, "llvm.log.f64")
+        return builder.call(function, arguments)
+
+    return types.float64(types.float64), generate
+
+
+logarithm = intrinsic(_logarithm)
+"""`logarithm(x)` of a `float64`, the C library's."""
+
+
 def _square_root(context: Any, x: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         name = "llvm.sqrt.f64"

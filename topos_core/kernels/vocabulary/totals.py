@@ -1,4 +1,4 @@
-"""Sums along a row of memory, in vector registers, added to a double at the end."""
+"""Sums and extremes along a row of memory, in vector registers, and maps that sum what they store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def row_totals(host: Host, scalar: Scalar, terms: Terms, count: int) -> Any:
 
     def totals(context: Any, target: Any, source: Any, value: Any, length: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            _Totals(builder, host, scalar, terms, count).write(*arguments)
+            target, source, value, length = arguments
+            _Totals(builder, host, scalar, terms, count, None).write(target, source, value, length)
             return context.get_dummy_value()
 
         return types.void(types.int64, types.int64, scalar.numba, types.int64), generate
@@ -36,35 +37,66 @@ def row_totals(host: Host, scalar: Scalar, terms: Terms, count: int) -> Any:
     return intrinsic(totals)
 
 
+def row_map_total(host: Host, scalar: Scalar, step: Callable[[Emitter, Any, Any], Any]) -> Any:
+    """Makes `map(stored, target, source, value, length)`: stored[i] = step(source[i], value); target[0] += their sum."""
+
+    def mapped(context: Any, stored: Any, target: Any, source: Any, value: Any, length: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            stored, target, source, value, length = arguments
+
+            def terms(emitter: Emitter, x: Any, value: Any) -> Sequence[Any]:
+                return (step(emitter, x, value),)
+
+            _Totals(builder, host, scalar, terms, 1, stored).write(target, source, value, length)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64, scalar.numba, types.int64), generate
+
+    return intrinsic(mapped)
+
+
+def row_maximum(host: Host, scalar: Scalar) -> Any:
+    """Makes `maximum(source, length) -> value`: the largest number of a row of at least one; NaN is passed over."""
+
+    def maximum(context: Any, source: Any, length: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return _maximum(builder, scalar, host.lanes(scalar.name), *arguments)
+
+        return scalar.numba(types.int64, types.int64), generate
+
+    return intrinsic(maximum)
+
+
 class _Totals:
     """Writes one row of sums."""
 
-    def __init__(self, builder: Any, host: Host, scalar: Scalar, terms: Terms, count: int) -> None:
-        self.builder, self.scalar, self.terms, self.count = builder, scalar, terms, count
+    def __init__(self, builder: Any, host: Host, scalar: Scalar, terms: Terms, count: int, stored: Any) -> None:
+        self.builder, self.host, self.scalar, self.terms, self.count = builder, host, scalar, terms, count
         self.lanes = host.lanes(scalar.name)
         self.vector = Emitter(builder, ir.VectorType(scalar.llvm, self.lanes))
         self.single = Emitter(builder, scalar.llvm)
+        self.stored = None if stored is None else builder.inttoptr(stored, scalar.llvm.as_pointer())
 
     def write(self, target: Any, source: Any, value: Any, length: Any) -> None:
         builder = self.builder
         source = builder.inttoptr(source, self.scalar.llvm.as_pointer())
         target = builder.inttoptr(target, ir.DoubleType().as_pointer())
         splat = self.vector.splat(value)
-        chains = [
-            [self.slot(self.vector) for _ in range(self.count)] for _ in range(UNROLLED)
-        ]  # stack slots become registers
+        # stack slots become registers
+        chains = [[self.slot(self.vector) for _ in range(self.count)] for _ in range(UNROLLED)]
         rest = [self.slot(self.single) for _ in range(self.count)]
         done = self.loop(source, splat, chains, ir.Constant(INT64, 0), length, UNROLLED)
         done = self.loop(source, splat, chains[:1], done, length, 1)
-        with cgutils.for_range_slice(builder, done, length, ir.Constant(INT64, 1), inc=True) as (at, _):
-            element = builder.load(builder.gep(source, [at]))
-            for slot, term in zip(rest, self.terms(self.single, element, value), strict=True):
-                builder.store(self.single.add(builder.load(slot), term), slot)
+        if self.host.masked:
+            with builder.if_then(builder.icmp_signed("<", done, length)):
+                self.masked_tail(source, splat, chains[1], done, length)
+        else:
+            self.scalar_tail(source, value, rest, done, length)
         for k in range(self.count):
             total = builder.load(chains[0][k])
             for chain in chains[1:]:
                 total = self.vector.add(total, builder.load(chain[k]))
-            summed = self.single.add(self.across(total), builder.load(rest[k]))
+            summed = self.single.add(across_lanes(builder, total, builder.fadd), builder.load(rest[k]))
             place = builder.gep(target, [ir.Constant(INT64, k)])
             wide = builder.fpext(summed, ir.DoubleType()) if self.scalar.bytes == 4 else summed
             builder.store(builder.fadd(builder.load(place), wide), place)
@@ -82,19 +114,76 @@ class _Totals:
             for u, chain in enumerate(chains):
                 place = builder.add(at, ir.Constant(INT64, u * self.lanes))
                 element = self.vector.load(builder.gep(source, [place]))
-                for slot, term in zip(chain, self.terms(self.vector, element, splat), strict=True):
+                terms = self.terms(self.vector, element, splat)
+                if self.stored is not None:
+                    self.vector.store(terms[0], builder.gep(self.stored, [place]))
+                for slot, term in zip(chain, terms, strict=True):
                     builder.store(self.vector.add(builder.load(slot), term), slot)
         return end
 
-    def across(self, total: Any) -> Any:
-        """Adds the lanes pairwise."""
-        builder, lanes = self.builder, self.lanes
-        while lanes > 1:
-            lanes //= 2
-            low = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes)))
-            high = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes, 2 * lanes)))
-            undefined = ir.Constant(total.type, ir.Undefined)
-            total = builder.fadd(
-                builder.shuffle_vector(total, undefined, low), builder.shuffle_vector(total, undefined, high)
-            )
-        return builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
+    def masked_tail(self, source: Any, splat: Any, chain: Sequence[Any], done: Any, length: Any) -> None:
+        builder = self.builder
+        left = builder.sub(length, done)
+        bits = builder.lshr(ir.Constant(INT64, -1), builder.sub(ir.Constant(INT64, 64), left))
+        mask = self.vector.mask(bits)
+        terms = self.terms(self.vector, self.vector.masked_load(builder.gep(source, [done]), mask), splat)
+        if self.stored is not None:
+            self.vector.masked_store(terms[0], builder.gep(self.stored, [done]), mask)
+        for slot, term in zip(chain, terms, strict=True):
+            kept = builder.select(mask, term, self.vector.constant(0.0))
+            builder.store(self.vector.add(builder.load(slot), kept), slot)
+
+    def scalar_tail(self, source: Any, value: Any, rest: Sequence[Any], done: Any, length: Any) -> None:
+        builder = self.builder
+        with cgutils.for_range_slice(builder, done, length, ir.Constant(INT64, 1), inc=True) as (at, _):
+            terms = self.terms(self.single, builder.load(builder.gep(source, [at])), value)
+            if self.stored is not None:
+                builder.store(terms[0], builder.gep(self.stored, [at]))
+            for slot, term in zip(rest, terms, strict=True):
+                builder.store(self.single.add(builder.load(slot), term), slot)
+
+
+def across_lanes(builder: Any, total: Any, combine: Callable[[Any, Any], Any]) -> Any:
+    """Combines the lanes of a register pairwise."""
+    lanes = total.type.count
+    while lanes > 1:
+        lanes //= 2
+        low = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes)))
+        high = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes, 2 * lanes)))
+        undefined = ir.Constant(total.type, ir.Undefined)
+        total = combine(
+            builder.shuffle_vector(total, undefined, low), builder.shuffle_vector(total, undefined, high)
+        )  # fmt: skip
+    return builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
+
+
+def _maximum(builder: Any, scalar: Scalar, lanes: int, source: Any, length: Any) -> Any:
+    vector, single = Emitter(builder, ir.VectorType(scalar.llvm, lanes)), Emitter(builder, scalar.llvm)
+    source = builder.inttoptr(source, scalar.llvm.as_pointer())
+    lowest = float("-inf")
+    slots = [cgutils.alloca_once(builder, vector.type) for _ in range(UNROLLED)]
+    for slot in slots:
+        builder.store(vector.constant(lowest), slot)
+    rest = cgutils.alloca_once(builder, scalar.llvm)
+    builder.store(single.constant(lowest), rest)
+
+    def larger(
+        a: Any, b: Any
+    ) -> Any:  # the machine's own maximum: b where either is NaN, so a NaN in `a` is passed over
+        return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+    done = ir.Constant(INT64, 0)
+    for unrolled in (UNROLLED, 1):
+        step = ir.Constant(INT64, lanes * unrolled)
+        end = builder.add(done, builder.mul(builder.sdiv(builder.sub(length, done), step), step))
+        with cgutils.for_range_slice(builder, done, end, step, inc=True) as (at, _):
+            for u, slot in enumerate(slots[:unrolled]):
+                place = builder.add(at, ir.Constant(INT64, u * lanes))
+                builder.store(larger(vector.load(builder.gep(source, [place])), builder.load(slot)), slot)
+        done = end
+    with cgutils.for_range_slice(builder, done, length, ir.Constant(INT64, 1), inc=True) as (at, _):
+        builder.store(larger(builder.load(builder.gep(source, [at])), builder.load(rest)), rest)
+    total = builder.load(slots[0])
+    for slot in slots[1:]:
+        total = larger(total, builder.load(slot))
+    return larger(across_lanes(builder, total, larger), builder.load(rest))

@@ -1,0 +1,135 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import topos_core as tp
+from tests.core.kernels.check import close
+from topos_core import nn
+from topos_core.kernels.home.manifest import prepare
+from topos_core.kernels.host import host
+from topos_core.run.interpreter import interpret
+from topos_core.run.widened import widened
+from topos_core.tape.type import numpy_dtype
+
+LANES = host().lanes("f32")
+
+
+def check(function, pattern, *shapes, dtype="f32", bound=None, values=None, threads=1):
+    """Traces a function of arrays, runs the pattern's match at its result, and compares with float64."""
+    tape = tp.trace(function, *(f"{dtype}[{','.join(map(str, shape))}]" for shape in shapes))
+    plan = tp.plan(tape, cost="always")
+    (decision,) = (d for d in plan.taken if d.match.pattern == pattern)
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape).astype(numpy_dtype(dtype)) for shape in shapes]
+    if values is not None:
+        arrays[0][...] = values
+    (exact,) = interpret(widened(tape), [array.astype(np.float64) for array in arrays])
+    prepared = prepare(tape, decision.match, {})
+    assert prepared.scratch_bytes >= 0
+    got = plan.run(*arrays, threads=threads)
+    close(got, exact, dtype, bound)
+
+
+WIDTHS = (1, 2, LANES - 1, LANES, LANES + 1, 4 * LANES - 1, 4 * LANES, 4 * LANES + 1, 8193)
+
+
+@pytest.mark.parametrize("width", WIDTHS[1:])
+def test_softmax_rows(width):
+    check(lambda x: nn.softmax(x), "softmax", (3, width), bound=1.0)
+    check(lambda x: nn.log_softmax(x), "log_softmax", (3, width))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 20), min_size=2, max_size=4), st.data())
+def test_softmax_along_any_axis(shape, data):
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    if shape[axis] > 1 and np.prod(shape) > shape[axis]:
+        check(lambda x: nn.softmax(x, axis=axis), "softmax", tuple(shape), bound=1.0)
+        check(lambda x: nn.log_softmax(x, axis=axis), "log_softmax", tuple(shape))
+
+
+@pytest.mark.parametrize("inner", [7, 8, 9, 255, 256, 257])
+def test_softmax_along_columns(inner):
+    check(lambda x: nn.softmax(x, axis=1), "softmax", (2, 5, inner), bound=1.0)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f16", "bf16"])
+def test_softmax_of_other_floats(dtype):
+    check(lambda x: nn.softmax(x), "softmax", (5, 37), dtype=dtype, bound=1.0)
+
+
+def test_softmax_of_masked_and_unmasked_rows():
+    x = np.zeros((6, 40), np.float32)
+    x[0] = -np.inf  # nothing is left: NaN, as recorded
+    x[1, 1:] = -np.inf
+    x[2, 3] = np.nan
+    x[3, 3] = np.inf
+    x[4] = 1e30
+    check(lambda x: nn.softmax(x), "softmax", (6, 40), values=x, bound=1.0)
+    check(lambda x: nn.log_softmax(x), "log_softmax", (6, 40), values=x)
+
+
+@pytest.mark.parametrize("width", [*WIDTHS[1:], 8192, 16385])
+@pytest.mark.parametrize("affine", [True, False])
+def test_layer_norm_rows(width, affine):
+    def program(x, scale, shift):
+        return nn.layer_norm(x, scale, shift)
+
+    if affine:
+        check(program, "layer_norm", (3, width), (width,), (width,), bound=8.0)
+        check(lambda x, scale: nn.rms_norm(x, scale), "rms_norm", (3, width), (width,), bound=8.0)
+    elif width > 2:
+        check(lambda x: nn.layer_norm(x), "layer_norm", (3, 2, width), bound=4.0)
+        check(lambda x: nn.rms_norm(x), "rms_norm", (3, 2, width), bound=4.0)
+
+
+def test_layer_norm_over_several_and_over_leading_axes():
+    def leading(x, scale, shift):
+        mean = x.mean(1, keepdims=True)
+        variance = ((x - mean) ** 2).mean(1, keepdims=True)
+        return (x - mean) / np.sqrt(variance + 1e-6) * scale[:, None] + shift[:, None]
+
+    def several(x):
+        mean = x.mean((1, 2), keepdims=True)
+        return (x - mean) / np.sqrt(((x - mean) ** 2).mean((1, 2), keepdims=True) + 1e-6)
+
+    check(leading, "layer_norm", (2, 12, 9), (12,), (12,), bound=8.0)
+    check(several, "layer_norm", (3, 5, 7), bound=4.0)
+
+
+def test_a_large_mean_keeps_its_digits():
+    random = np.random.default_rng(1)
+    values = 1e4 + 0.1 * random.standard_normal((4, 300))
+    check(lambda x: nn.layer_norm(x), "layer_norm", (4, 300), values=values, bound=4.0)
+
+
+@pytest.mark.parametrize("positions", [2, LANES, LANES + 1, 49])
+def test_group_and_instance_norms(positions):
+    def grouped(x, scale, shift):
+        return nn.group_norm(x, 3, scale, shift)
+
+    def each(x, scale, shift):
+        return nn.instance_norm(x, scale, shift)
+
+    check(grouped, "group_norm", (2, 6, positions), (6,), (6,), bound=8.0)
+    check(each, "instance_norm", (2, 6, positions), (6,), (6,), bound=8.0)
+
+
+@pytest.mark.parametrize("count", [1, LANES - 1, LANES, LANES + 1, 8191, 8192, 8193])
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu_and_silu(count, approximate):
+    check(lambda x: nn.gelu(x, approximate), "gelu", (count,), bound=1.0)
+    check(lambda x: nn.silu(x), "silu", (count,), bound=1.0)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f16", "bf16"])
+def test_maps_of_other_floats(dtype):
+    check(lambda x: nn.gelu(x), "gelu", (3, 50), dtype=dtype, bound=2.0)
+    check(lambda x: nn.silu(x), "silu", (3, 50), dtype=dtype, bound=2.0)
+
+
+def test_threads_agree():
+    for threads in (2, 4):
+        check(lambda x: nn.softmax(x), "softmax", (400, 101), bound=1.0, threads=threads)
+        check(lambda x: nn.gelu(x), "gelu", (100_000,), bound=4.0, threads=threads)

@@ -1,0 +1,67 @@
+"""Group norm of dense [outer, channels, positions]: statistics over both, scale and shift per group and channel.
+
+An instance norm is a group norm with one channel. Statistics are as in `channel_norm`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from topos_core.kernels.bodies.channel_norm import INFINITY, normalised, spread_terms
+from topos_core.kernels.host import Host
+from topos_core.kernels.vocabulary.blocks import ROWS
+from topos_core.kernels.vocabulary.memory import loader, reader, smaller, square_root, storer, take
+from topos_core.kernels.vocabulary.rows import row_map
+from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.totals import row_totals
+
+get = reader(ROWS)
+RUN = 8192  # elements that are summed before a double takes over
+
+
+def kernel(host: Host, dtype: str) -> Any:
+    """Makes the kernel (block, worker) of a `ROWS` block; one group of one example is an item, scratch three doubles."""
+    scalar, double = SCALARS[dtype], SCALARS["f64"]
+    size, number, wide = scalar.bytes, scalar.numba, double.numba
+    load_one, load, store = loader(scalar), loader(double), storer(double)
+    add_up = row_totals(host, scalar, lambda emitter, x, _: (x,), 1)
+    add_up_spread = row_totals(host, scalar, spread_terms, 2)
+    normalise = row_map(host, scalar, (1,), normalised, values=3)
+    run = RUN
+
+    def norm(args, worker):  # type: ignore[no-untyped-def]
+        sums = get(args, "scratch") + worker * get(args, "slot_bytes")
+        count, positions, channels = get(args, "count"), get(args, "positions"), get(args, "channels")
+        total, epsilon = wide(count), load(get(args, "epsilon"), 0)
+        item = take(get(args, "counter"))
+        while item < get(args, "items"):
+            x, out = get(args, "x") + item * count * size, get(args, "out") + item * count * size
+            for k in range(3):
+                store(sums, k, 0.0)
+            at = 0
+            while at < count:
+                add_up(sums, x + at * size, number(0), smaller(run, count - at))
+                at += run
+            center = number(load(sums, 0) / total)
+            at = 0
+            while at < count:
+                add_up_spread(sums + 8, x + at * size, center, smaller(run, count - at))
+                at += run
+            off = load(sums, 1) / total
+            variance = load(sums, 2) / total - off * off
+            variance = 0.0 if variance < 0.0 else variance
+            if load(sums, 2) == INFINITY:
+                variance = INFINITY  # the squares overflowed, as the recorded ones do
+            root = 1.0 / square_root(variance + epsilon)
+            for channel in range(channels):
+                which = item % get(args, "groups") * channels + channel
+                factor, summand = root, 0.0
+                if get(args, "scale") != 0:
+                    factor *= wide(load_one(get(args, "scale"), which))
+                if get(args, "shift") != 0:
+                    summand = wide(load_one(get(args, "shift"), which))
+                place = channel * positions * size
+                normalise(out + place, x + place, center, number(factor), number(summand - off * factor), positions)
+            item = take(get(args, "counter"))
+
+    return norm

@@ -1,0 +1,65 @@
+"""Softmax and its logarithm along rows of dense memory: a maximum, then exp and its sum, then the quotient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from topos_core.kernels.host import Host
+from topos_core.kernels.vocabulary.blocks import ROWS
+from topos_core.kernels.vocabulary.emitter import Emitter
+from topos_core.kernels.vocabulary.memory import loader, logarithm, reader, smaller, storer, take
+from topos_core.kernels.vocabulary.rows import row_map
+from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.totals import row_map_total, row_maximum, row_totals
+from topos_core.kernels.vocabulary.transcendental import exp
+
+get = reader(ROWS)
+
+
+def kernel(host: Host, dtype: str, kind: str) -> Any:
+    """Makes the kernel (block, worker) of a `ROWS` block whose inner extent is 1; scratch is one double."""
+    scalar = SCALARS[dtype]
+    size, number = scalar.bytes, scalar.numba
+    load, store = loader(SCALARS["f64"]), storer(SCALARS["f64"])
+    largest = row_maximum(host, scalar)
+    add_powers = row_totals(host, scalar, lambda emitter, x, top: (exp(emitter, emitter.sub(x, top)),), 1)
+    store_powers = row_map_total(host, scalar, lambda emitter, x, top: exp(emitter, emitter.sub(x, top)))
+    multiply = row_map(host, scalar, (1,), lambda emitter, operands: emitter.mul(*operands), values=1)
+    subtract = row_map(host, scalar, (1,), _less, values=2)
+
+    def softmax(args, worker):  # type: ignore[no-untyped-def]
+        total = get(args, "scratch") + worker * get(args, "slot_bytes")
+        count = get(args, "count")
+        item = take(get(args, "counter"))
+        while item < get(args, "items"):
+            first = item * get(args, "chunk")
+            for row in range(first, smaller(get(args, "outer"), first + get(args, "chunk"))):
+                x, out = get(args, "x") + row * count * size, get(args, "out") + row * count * size
+                # a row that holds a NaN, or nothing but -inf, becomes NaN through its sum
+                top = largest(x, count)
+                store(total, 0, 0.0)
+                store_powers(out, total, x, top, count)
+                multiply(out, out, number(1.0 / load(total, 0)), count)
+            item = take(get(args, "counter"))
+
+    def log_softmax(args, worker):  # type: ignore[no-untyped-def]
+        total = get(args, "scratch") + worker * get(args, "slot_bytes")
+        count = get(args, "count")
+        item = take(get(args, "counter"))
+        while item < get(args, "items"):
+            first = item * get(args, "chunk")
+            for row in range(first, smaller(get(args, "outer"), first + get(args, "chunk"))):
+                x, out = get(args, "x") + row * count * size, get(args, "out") + row * count * size
+                top = largest(x, count)
+                store(total, 0, 0.0)
+                add_powers(total, x, top, count)
+                subtract(out, x, top, number(logarithm(load(total, 0))), count)
+            item = take(get(args, "counter"))
+
+    return softmax if kind == "softmax" else log_softmax
+
+
+def _less(emitter: Emitter, operands: Sequence[Any]) -> Any:
+    x, top, logarithm_of_sum = operands
+    return emitter.sub(emitter.sub(x, top), logarithm_of_sum)

@@ -1,0 +1,1 @@
+"""Scalar cores: maps, softmax and the norms of single examples, over dense memory."""

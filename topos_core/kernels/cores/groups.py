@@ -1,0 +1,43 @@
+"""Runs group and instance norms: statistics per group, vectors per group and channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from topos_core.kernels.cores.rows import Runner, extent_of
+from topos_core.kernels.cores.shape import Extents, same_order
+from topos_core.kernels.library import kernel
+from topos_core.matching.facts import CoreFacts
+from topos_core.tape.type import numpy_dtype
+
+
+def needs_copy(facts: CoreFacts, labels: Sequence[str]) -> bool:
+    """Tells whether x or the root does not have its labels in this order in memory."""
+    order = same_order(facts)
+    return order is None or [role for role, _ in order] != [label for label in labels if facts.extents[label] != 1]
+
+
+def make_runner(
+    facts: CoreFacts, dtype: str, kept: Sequence[str], reduced: Sequence[str], vectors: Sequence[str]
+) -> Runner:
+    """Compiles the kernel; the last label of `vectors` that is reduced is the channel of a group."""
+    computed = "f64" if dtype == "f64" else "f32"
+    channels = extent_of(facts, [label for label in vectors if label in reduced])
+    count = extent_of(facts, reduced)
+    return Runner(
+        facts=facts,
+        dtype=numpy_dtype(computed),
+        kept=kept,
+        reduced=reduced,
+        extents=Extents(extent_of(facts, kept), count, 1),
+        copied=needs_copy(facts, (*kept, *reduced)),
+        kernel=kernel("norm_groups", computed),
+        vectors={name: tuple(vectors) for name in ("scale", "shift")},
+        words={
+            "items": extent_of(facts, kept), "channels": channels, "positions": count // max(channels, 1),
+            "groups": extent_of(facts, [label for label in vectors if label in kept]),
+        },
+        epsilon=np.array([facts.constants.get("epsilon", 0.0)]),
+    )  # fmt: skip

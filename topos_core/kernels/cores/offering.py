@@ -1,0 +1,51 @@
+"""What a scalar core's kernel costs, and when there is none."""
+
+from __future__ import annotations
+
+from topos_core.cost.work import Work
+from topos_core.kernels.envelopes import envelope, unmeasured
+from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.matching.match import Match
+from topos_core.tape.tape import Tape
+from topos_core.tape.type import FLOATS
+
+
+def offer_core(
+    tape: Tape,
+    match: Match,
+    terms: Terms,
+    *,
+    kernel: str,
+    flops: int,
+    transcendentals: int,
+    efficiency: float,
+    copied: bool = False,
+) -> Offer | Decline:
+    """Prices a kernel that reads its bindings once and writes the root.
+
+    Args:
+        flops, transcendentals: Of the whole region.
+        copied: Whether x and the result are moved to another layout and back.
+    """
+    root = tape.ops[match.root].type
+    if root.dtype not in FLOATS:
+        return Decline("TP206", "no-kernel", f"the kernels compute in floats, this {match.pattern} is {root}")
+    measured = envelope(match.pattern, root.dtype)
+    if measured is None:
+        return unmeasured(match.pattern, root.dtype)
+    if terms.fidelity == "exact":
+        return Decline(
+            "TP205",
+            "fidelity",
+            f"the kernel for {match.pattern} rounds in other places than the recorded ops, so its bits differ;"
+            " ask for fidelity fast",
+            {"relative_error": measured.relative},
+        )
+    read = sum(tape.ops[value].type.bytes for value in match.bindings.values())
+    # a strided copy moves elements one by one: it costs as much as several dense ones
+    moved = 8 * root.bytes if copied else 0
+    work = Work(flops, transcendentals, read + moved, root.bytes + moved)
+    return Offer(
+        kernel=kernel, work=work, exact=False, envelope=measured, efficiency=efficiency,
+        temporary_bytes=2 * root.bytes if copied else 0,
+    )  # fmt: skip

@@ -1,0 +1,147 @@
+"""Runs softmax and the norms of single examples: along rows, along columns, or along a copy that has rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from topos_core.kernels.cores.shape import Extents, dense_extents, gathered, scattered, vector_of
+from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
+from topos_core.kernels.library import Kernel, kernel
+from topos_core.kernels.vocabulary.blocks import ROWS
+from topos_core.matching.facts import CoreFacts
+from topos_core.ops.cast import cast_array
+from topos_core.tape.type import numpy_dtype
+
+NARROW: Final = 8
+"""Columns of fewer neighbours are copied to rows: registers would stay empty."""
+COLUMNS: Final = 256
+"""Neighbouring columns per item: their maxima and sums stay in the first-level cache."""
+ITEM_BYTES: Final = 32 << 10
+THREAD_BYTES: Final = 64 << 10
+"""Of x, below which another thread costs more than it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Runs one match.
+
+    Args:
+        facts: The match's facts.
+        dtype: What the kernels compute in: f64 for f64, else f32.
+        kept, reduced: Labels of the core's axes.
+        extents: Of x as [outer, length, inner]; with `copied` of the copy that has rows.
+        copied: Whether x is copied to rows first.
+        kernel: Works on that.
+        vectors: Bindings along the reduced labels: scale, shift.
+        words: What the kernel's block holds besides.
+        epsilon: f64[1].
+    """
+
+    facts: CoreFacts
+    dtype: np.dtype
+    kept: Sequence[str]
+    reduced: Sequence[str]
+    extents: Extents
+    copied: bool
+    kernel: Kernel
+    vectors: Mapping[str, Sequence[str]]
+    words: Mapping[str, int]
+    epsilon: np.ndarray
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Counts the copies that have rows, and a worker's own memory."""
+        size = math.prod(self.extents) * self.dtype.itemsize
+        return (2 * size if self.copied else 0) + self._slot_bytes()
+
+    @property
+    def any_order(self) -> bool:
+        """Tells that the root should be C-contiguous."""
+        return False
+
+    def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
+        """Runs the match; see `Prepared`."""
+        result, x = out["result"], bindings["x"]
+        if not result.size:
+            return
+        if self.copied:
+            x = gathered(x, self.facts, (*self.kept, *self.reduced))
+        x = np.ascontiguousarray(x, self.dtype)
+        straight = not self.copied and result.flags.c_contiguous and result.dtype == self.dtype
+        target = result if straight else np.empty(x.size, self.dtype)
+        vectors = {
+            name: vector_of(bindings[name], self.facts, name, labels, self.dtype)
+            for name, labels in self.vectors.items()
+            if name in bindings
+        }
+        if "shift" in vectors and "scale" not in vectors:
+            vectors["scale"] = np.ones_like(vectors["shift"])
+        self._launch(x, target, vectors, threads if x.nbytes > THREAD_BYTES else 1)
+        if not straight:
+            labels = (*self.kept, *self.reduced)
+            shaped = scattered(target, self.facts, labels) if self.copied else target
+            result[...] = cast_array(shaped.reshape(result.shape), result.dtype)
+
+    def _launch(self, x: np.ndarray, target: np.ndarray, vectors: Mapping[str, np.ndarray], threads: int) -> None:
+        outer, count, inner = self.extents
+        slot = self._slot_bytes()
+        scratch = Scratch(slot * threads)
+        chunk = (
+            COLUMNS if inner > 1 else max(1, min(-(-outer // (4 * threads)), ITEM_BYTES // (count * x.itemsize) or 1))
+        )
+        items = outer * -(-inner // chunk) if inner > 1 else -(-outer // chunk)
+        words = {
+            "items": items, "outer": outer, "count": count, "inner": inner, "chunk": chunk, "x": address_of(x),
+            "out": address_of(target), "epsilon": address_of(self.epsilon), "scratch": scratch.address,
+            "slot_bytes": slot, **{name: address_of(values) for name, values in vectors.items()}, **self.words,
+        }  # fmt: skip
+        launch(self.kernel, template(ROWS, words), threads)
+
+    def _slot_bytes(self) -> int:
+        return aligned(2 * COLUMNS * self.dtype.itemsize)
+
+
+def make_runner(
+    facts: CoreFacts,
+    dtype: str,
+    name: str,
+    variant: Sequence[str],
+    kept: Sequence[str] = ("k",),
+    reduced: Sequence[str] = ("n",),
+    *,
+    columns: bool,
+) -> Runner:
+    """Chooses rows, columns or a copy; `name` is the kernel's without `_rows` or `_columns`."""
+    computed = "f64" if dtype == "f64" else "f32"
+    extents = dense_extents(facts, reduced)
+    copied = copies(facts, reduced, columns=columns)
+    if copied or extents is None:
+        extents = Extents(extent_of(facts, kept), extent_of(facts, reduced), 1)
+    return Runner(
+        facts=facts,
+        dtype=numpy_dtype(computed),
+        kept=kept,
+        reduced=reduced,
+        extents=extents,
+        copied=copied,
+        kernel=kernel(f"{name}_columns" if extents.inner > 1 else f"{name}_rows", computed, *variant),
+        vectors={vector: tuple(reduced) for vector in ("scale", "shift")},
+        words={},
+        epsilon=np.array([facts.constants.get("epsilon", 0.0)]),
+    )
+
+
+def copies(facts: CoreFacts, reduced: Sequence[str], *, columns: bool) -> bool:
+    """Tells whether x must be copied to rows: reduced axes lie apart, or beside too few columns."""
+    extents = dense_extents(facts, reduced)
+    return extents is None or (extents.inner > 1 and not (columns and extents.inner >= NARROW))
+
+
+def extent_of(facts: CoreFacts, labels: Sequence[str]) -> int:
+    """Counts the positions of several labels."""
+    return math.prod(facts.extents[label] for label in labels)

@@ -1,0 +1,37 @@
+"""`instance_norm`: statistics and result of a group of channels while it is in the cache, summed in f64 across runs.
+
+Declines: TP205 where bits must equal the recorded ones; TP206 for dtypes that are no floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from topos_core.kernels.cores.groups import make_runner, needs_copy
+from topos_core.kernels.cores.offering import offer_core
+from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.prepared import Prepared
+from topos_core.matching.match import Match
+from topos_core.tape.tape import Tape
+
+KEPT: Final = ("n", "c")
+REDUCED: Final = ("s",)
+VECTORS: Final = ("c",)
+
+
+def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
+    """Offers the cached kernel for floats."""
+    root = tape.ops[match.root].type
+    return offer_core(
+        tape, match, terms, kernel="two passes over a group in the cache", flops=9 * root.size,
+        transcendentals=match.facts.extents["n"], efficiency=0.5,
+        copied=needs_copy(match.facts, (*KEPT, *REDUCED)),
+    )  # fmt: skip
+
+
+def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:
+    """Chooses the layout."""
+    return make_runner(match.facts, tape.ops[match.root].type.dtype, KEPT, REDUCED, VECTORS)

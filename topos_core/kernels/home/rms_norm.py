@@ -1,0 +1,31 @@
+"""`rms_norm`: statistics and result of a row while it is in the cache, summed in f64 across runs.
+
+Declines: TP205 where bits must equal the recorded ones; TP206 for dtypes that are no floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from topos_core.kernels.cores.offering import offer_core
+from topos_core.kernels.cores.rows import copies, make_runner
+from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.prepared import Prepared
+from topos_core.matching.match import Match
+from topos_core.tape.tape import Tape
+
+
+def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
+    """Offers the cached kernel for floats."""
+    root = tape.ops[match.root].type
+    return offer_core(
+        tape, match, terms, kernel="two passes over a row in the cache", flops=9 * root.size,
+        transcendentals=match.facts.extents["k"], efficiency=0.5, copied=copies(match.facts, ("n",), columns=False),
+    )  # fmt: skip
+
+
+def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:
+    """Chooses the layout."""
+    return make_runner(match.facts, tape.ops[match.root].type.dtype, "norm", ("rms",), columns=False)

@@ -1,0 +1,32 @@
+"""`softmax`: maximum, powers and quotient of a row while it is in the cache, or of columns side by side in registers.
+
+Declines: TP205 where bits must equal the recorded ones; TP206 for dtypes that are no floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from topos_core.kernels.cores.offering import offer_core
+from topos_core.kernels.cores.rows import copies, make_runner
+from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.prepared import Prepared
+from topos_core.matching.match import Match
+from topos_core.tape.tape import Tape
+
+
+def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
+    """Offers the cached kernel for floats."""
+    size = tape.ops[match.root].type.size
+    return offer_core(
+        tape, match, terms, kernel="softmax in the cache, along rows or columns", flops=4 * size, transcendentals=2 * size,
+        efficiency=0.6, copied=copies(match.facts, ("n",), columns=True),
+    )  # fmt: skip
+
+
+def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:
+    """Chooses rows or columns."""
+    dtype = tape.ops[match.root].type.dtype
+    return make_runner(match.facts, dtype, "softmax", ("softmax",), columns=True)
