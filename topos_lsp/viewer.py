@@ -87,7 +87,7 @@ async def _start(path: str) -> _Viewer:
     folder = os.path.dirname(os.path.dirname(os.path.abspath(topos_core.__file__)))
     inherited = os.environ.get("PYTHONPATH")
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", _PROGRAM, "--no-browser", "--port", "0", path,
+        sys.executable, "-P", "-c", _PROGRAM, "--no-browser", "--port", "0", path,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         start_new_session=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (folder, inherited)))},
     )  # fmt: skip

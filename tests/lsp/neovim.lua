@@ -2,17 +2,10 @@
 local python, file, report = vim.env.TOPOS_PYTHON, vim.env.TOPOS_FILE, vim.env.TOPOS_REPORT
 local seen = {}
 
-vim.api.nvim_create_autocmd("LspAttach", { callback = function(args)
-  vim.lsp.inlay_hint.enable(true, { bufnr = args.buf })
-end })
-vim.api.nvim_create_autocmd("FileType", { pattern = "python", callback = function(args)
-  vim.lsp.start({
-    name = "topos",
-    cmd = { python, "-m", "topos_lsp", "--stdio" },
-    root_dir = vim.fs.root(args.buf, { "pyproject.toml" }),
-    init_options = { untrustedWorkspace = false },
-  })
-end })
+vim.opt.runtimepath:append(vim.env.TOPOS_PLUGIN)
+vim.cmd.runtime("plugin/topos.lua")
+vim.lsp.config("topos", { cmd = { python, "-m", "topos_lsp", "--stdio" } })
+vim.lsp.enable("topos")
 vim.cmd("filetype on")
 vim.o.lines = 60 -- hints are drawn on visible lines only
 vim.cmd.edit(file)
@@ -68,7 +61,11 @@ local function hover(line, column)
   return text
 end
 
-wait("diagnostic", function() return #vim.diagnostic.get(buffer) > 0 end)
+-- Nothing is run before the folder is trusted.
+wait("untrusted", function() return #vim.diagnostic.get(buffer) > 0 end)
+seen.untrusted = diagnostics()
+vim.cmd.ToposTrust()
+wait("diagnostic", function() return (vim.diagnostic.get(buffer)[1] or {}).code == "TP101" end)
 wait("hints", function() return label(16) ~= nil end)
 local client = vim.lsp.get_clients({ bufnr = buffer })[1]
 seen.encoding = client.offset_encoding
