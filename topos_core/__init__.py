@@ -23,13 +23,13 @@ if TYPE_CHECKING:
         ToposError,
         TraceError,
     )
+    from topos_core.importers.imported import trace
     from topos_core.recording.elementary import erf, logsumexp, rsqrt, take
     from topos_core.recording.model import model
     from topos_core.recording.observe import observe
     from topos_core.recording.scope import scope
     from topos_core.recording.spec import bf16, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
     from topos_core.recording.spec import boolean as bool
-    from topos_core.recording.trace import trace
     from topos_core.recording.windows import as_strided, unfold
     from topos_core.tape.tape import Tape
 
@@ -73,7 +73,7 @@ _DTYPES: Final = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", 
 _PLACES: Final = {
     "Plan": ("topos_core.api", "Plan"),
     "load": ("topos_core.api", "load"),
-    "trace": ("topos_core.recording.trace", "trace"),
+    "trace": ("topos_core.importers.imported", "trace"),
     "model": ("topos_core.recording.model", "model"),
     "observe": ("topos_core.recording.observe", "observe"),
     "scope": ("topos_core.recording.scope", "scope"),

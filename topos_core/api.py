@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from topos_core.document.formats.text import render_plan
 from topos_core.document.places import relative_path
 from topos_core.document.plan_document import plan_document
 from topos_core.errors import ConfigurationError, ToposError, TraceError
+from topos_core.importers.imported import loading, record, trace, weights_of
 from topos_core.kernels.kernel import Dialect, Fidelity
 from topos_core.matching.catalog import patterns
 from topos_core.matching.group import Kind, Node, group, kind_of
@@ -31,7 +32,6 @@ from topos_core.plan.decision import Decision
 from topos_core.plan.plan import PlanData
 from topos_core.plan.planner import Planner
 from topos_core.plan.request import ConsumerName, Request
-from topos_core.recording.trace import record, trace
 from topos_core.tape.tape import Tape
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "load", "plan", "planner", "trace"]
 
 Named = int | str
+
+LARGEST_WEIGHTS: Final = 256 * 2**20
 
 
 def planner(tape: Tape) -> Planner:
@@ -97,7 +99,8 @@ def plan(
 def load(target: str, *specs: Any, **named: Any) -> Tape:
     """Loads `path/model.py:name` and records it; specs may be given where the entry has none of its own.
 
-    The file is run as a script's module would be: from the folder it stands in.
+    The file is run as a script's module would be: from the folder it stands in. A class of torch is built without its
+    weights; up to 256 MiB they are made afterwards, from torch's seed 0, so that its plan runs.
 
     Raises:
         ConfigurationError: TP505, no such file or name; TP507, a format that this build does not read.
@@ -112,7 +115,10 @@ def load(target: str, *specs: Any, **named: Any) -> Tape:
             f"{target} ({suffix}) cannot be read by this build; load path/model.py:NAME", code="TP507"
         )
     found = _attribute(_module(path), name, path)
-    return record(found, specs, named)
+    tape = record(found, specs, named)
+    if sum(tape.type_of(value).bytes for value in tape.parameters) > LARGEST_WEIGHTS:
+        return tape
+    return replace(tape, defaults=weights_of(found, tape))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -410,7 +416,8 @@ def _module(path: str) -> Any:
     folder = str(file.parent)
     sys.path.insert(0, folder)
     try:
-        spec.loader.exec_module(module)
+        with loading(file.read_text(errors="replace")):
+            spec.loader.exec_module(module)
     except ToposError:
         del sys.modules[name]
         raise

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.errors import ConfigurationError, TraceError
+from topos_core.importers.imported import loading
 from topos_core.session import entries as entry_marks
 from topos_core.session.loading import load
 from topos_core.session.places import error_of, position, relative_path
@@ -91,7 +92,8 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
             if specs.get(entry.name) is None and entry.name in specs:
                 specs[entry.name] = entry.specs
         progress("importing", 0, len(names) + 1)
-        module = load(path, text, state.root)
+        with loading(text):
+            module = load(path, text, state.root)
     except BaseException as error:  # SystemExit and KeyboardInterrupt too: whatever user code raises is its answer
         return {"error": error_of(error, path, state.root)}
     options = request.get("options") or {}

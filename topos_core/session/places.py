@@ -19,6 +19,7 @@ from topos_core.tape.span import Span
 FRAMEWORKS: Final = frozenset(
     {"torch", "jax", "jaxlib", "onnx", "transformers", "timm", "flax", "equinox", "tensorflow"}
 )
+EXTRAS: Final = frozenset({"torch", "jax", "onnx"})
 _STACK_LINE: Final = re.compile(r'^\s*File "(?P<path>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 _CORE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -147,7 +148,8 @@ def _describe_import(error: ImportError) -> tuple[str, str]:
     if isinstance(error, ModuleNotFoundError):
         top = name.partition(".")[0]
         if top in FRAMEWORKS:
-            return "TP409", f"{sys.executable} has no {top}; install it there, or choose another interpreter"
+            extra = f" (pip install 'topos-inspector[{top}]')" if top in EXTRAS else ""
+            return "TP409", f"{sys.executable} has no {top}; install it there{extra}, or choose another interpreter"
         return "TP404", f"no module named {name!r} in {sys.executable}; install it there, or correct the name"
     return "TP404", f"{error}".strip() or f"{name!r} cannot be imported"
 

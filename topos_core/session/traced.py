@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from topos_core import api
 from topos_core.errors import ConfigurationError, TraceError
+from topos_core.importers.imported import record, weights_of
 from topos_core.matching.catalog import patterns
 from topos_core.plan.planner import Planner
 from topos_core.plan.request import Request
 from topos_core.recording.model import entry_of
 from topos_core.recording.spec import parse_specs
-from topos_core.recording.trace import record
 from topos_core.session.entries import Comment
 from topos_core.tape.tape import Tape
 
@@ -68,13 +68,25 @@ class Traced:
             return {"text": text}
         from topos_core.session.running import verify_text
 
-        return {"text": text, "verification": verify_text(self, plan, text, progress)}
+        return {"text": text, "verification": verify_text(self.with_weights(), plan, text, progress)}
 
     def run(self, request: Mapping[str, Any], progress: Report) -> dict[str, Any]:
         """Runs the target as the request says; gives the figures of the run."""
         from topos_core.session.running import run_target
 
-        return run_target(self, request, progress)
+        return run_target(self.with_weights(), request, progress)
+
+    def with_weights(self) -> Traced:
+        """Gives the target with values for every parameter: a module of torch is traced without its weights.
+
+        Raises:
+            ToposError: They cannot be made.
+        """
+        values = weights_of(self.function, self.tape)
+        if values is self.tape.defaults:
+            return self
+        tape = replace(self.tape, defaults=values)
+        return replace(self, tape=tape, planner=api.planner(tape))
 
     def request(self, options: Mapping[str, Any]) -> Request:
         """Reads a request's `options`.
@@ -156,8 +168,7 @@ def trace_entry(
     sources = {path: text}
     if specs is not None:
         positional, named = parse_specs(specs, dims)
-        function = found() if isinstance(found, type) else found
-        tape = record(function, positional, named, sources=sources, dims=dims)
+        tape = record(found, positional, named, sources=sources, dims=dims)
     elif entry_of(found) is not None:
         tape = record(found, sources=sources, dims=dims)
     else:

@@ -1,0 +1,74 @@
+"""torch's own layers are found again by the matcher, at the lines that use them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+import topos_core as tp
+
+NET = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+
+class Block(nn.Module):
+    def __init__(self, inner, out):
+        super().__init__()
+        self.conv = nn.Conv2d(inner, out, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(out)
+
+    def forward(self, x):
+        return F.relu(self.norm(self.conv(x)))
+
+
+# topos: entry inputs=f32[2,3,16,16]
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = Block(3, 8)
+        self.second = Block(8, 8)
+        self.pool = nn.MaxPool2d(2)
+        self.head = nn.Sequential(nn.Flatten(), nn.Linear(8 * 4 * 4, 10))
+
+    def forward(self, x):
+        x = self.pool(self.first(x))
+        x = self.pool(self.second(x))
+        return self.head(x)
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Any:
+    (tmp_path / "torch_net.py").write_text(NET)
+    tape = tp.load(f"{tmp_path / 'torch_net.py'}:Net", "f32[2,3,16,16]")
+    return tp.plan(tape, machine="reference")
+
+
+def test_the_layers_of_a_cnn_are_found(plan: Any) -> None:
+    found = sorted(decision.match.pattern for decision in (*plan.taken, *plan.declined))
+    assert [name for name in found if name != "linear"] == ["conv_bn_activation"] * 2 + ["window_reduce"] * 2
+    assert "linear" in found
+
+
+def test_a_region_stands_at_the_users_expression_and_module_path(plan: Any) -> None:
+    regions = [each for each in plan.document()["regions"] if each["pattern"] == "conv_bn_activation"]
+    line = 1 + NET.splitlines().index("        return F.relu(self.norm(self.conv(x)))")
+    assert [(each["line"], each["column"], each["scope"]) for each in regions] == [
+        (line, 15, ["first"]),
+        (line, 15, ["second"]),
+    ]
+
+
+def test_a_class_plans_without_weights_and_runs_with_those_of_seed_0(plan: Any) -> None:
+    import numpy as np
+
+    first, second = (plan.run(np.ones((2, 3, 16, 16), np.float32)) for _ in range(2))
+    assert first.shape == (2, 10)
+    np.testing.assert_array_equal(first, second)
+    assert {"first.conv.weight", "second.norm.running_mean", "head.1.bias"} <= set(plan.tape.names.values())

@@ -1,0 +1,36 @@
+"""Losses."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from topos_core import nn
+from topos_core.importers.torch_export.call import Call, NoFormula, Table
+from topos_core.recording.value import Value
+
+_REDUCTIONS: Final = ("none", "mean", "sum")
+
+
+def _cross_entropy(
+    call: Call, logits: Value, target: Value, weight: Any = None, reduction: int = 1, ignored: int = -100,
+    smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    """Ignored targets have no formula: the mean is over those that are not ignored, and only data tell how many."""
+    if weight is not None or smoothing:
+        raise NoFormula("class weights or label smoothing")
+    if target.dtype.kind in "iu" and not (_lowest(target) >= 0 > ignored):
+        raise NoFormula(f"targets may be {ignored}, which is ignored")
+    return nn.cross_entropy(logits, target, _REDUCTIONS[reduction], axis=1 if logits.ndim > 1 else 0)
+
+
+def _lowest(target: Value) -> int:
+    """Gives the smallest class that can occur: 0 for an input with a range."""
+    low, _ = target.recorder.ranges.get(target.index, (-1, 0))
+    return low
+
+
+def _squared(call: Call, x: Value, target: Value, reduction: int = 1) -> Any:
+    return nn.mse_loss(x, target, _REDUCTIONS[reduction])
+
+
+TABLE: Final[Table] = {"cross_entropy_loss": _cross_entropy, "mse_loss": _squared}

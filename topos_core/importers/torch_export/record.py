@@ -1,0 +1,321 @@
+"""From a module of torch to a tape: builds it without weights, exports it, records its graph, finds its readers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils import _pytree as pytree
+
+from topos_core.errors import RecordingError, ToposError, TraceError
+from topos_core.importers.torch_export.dtypes import array_of, is_real, torch_dtype, type_of
+from topos_core.importers.torch_export.frames import Calls, watching
+from topos_core.importers.torch_export.observation import Reading, readers, readings
+from topos_core.importers.torch_export.places import Places, entry_place
+from topos_core.importers.torch_export.target import Target, build
+from topos_core.importers.torch_export.translate import Translator
+from topos_core.importers.torch_export.weights import faked
+from topos_core.recording import constant
+from topos_core.recording import trace as recording
+from topos_core.recording.arguments import bind, place_inputs
+from topos_core.recording.finish import finish
+from topos_core.recording.location import call_user, frame_of, role_of
+from topos_core.recording.model import entry_of
+from topos_core.recording.recorder import Recorder
+from topos_core.recording.recorder import recording as current
+from topos_core.recording.signature import arguments_of, code_of
+from topos_core.recording.structure import flatten
+from topos_core.recording.value import Value
+from topos_core.tape.span import Location, Span
+from topos_core.tape.tape import Tape
+from topos_core.tape.type import FLOATS, TensorType
+
+_STATE: Final = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
+
+
+def record_torch(
+    target: Target,
+    positional: tuple[Any, ...] = (),
+    named: Mapping[str, Any] | None = None,
+    *,
+    sources: Mapping[str, str] | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> Tape:
+    """Exports what user code marked and gives its tape.
+
+    Args:
+        target: A class (built without arguments, in evaluation mode unless it calls `train()` itself), an instance (in
+            the mode that it is in), a factory or a function.
+        positional, named: Input specs of `forward`; without any, those of the target's own mark.
+        sources: Texts that take precedence over files, by path.
+        dims: Extents that specs name.
+
+    Raises:
+        TraceError: TP401: control flow depends on a tensor's elements; TP402: user code raised; TP408: no module.
+        ConfigurationError: TP502, TP503, TP504: the specs.
+    """
+    entry = entry_of(target.found)
+    if entry is not None and not positional and not named:
+        positional, named = entry.positional, dict(entry.specs)
+    recorder = Recorder(sources)
+    with _explained(recorder):
+        module = build(target, weights=False)
+    if not isinstance(module, torch.nn.Module):
+        if callable(module):
+            return recording.record(module, positional, named, sources=sources, dims=dims)
+        name = getattr(target.found, "__name__", type(target.found).__name__)
+        raise TraceError(f"{name}() gives a {type(module).__name__}, not a module; return an nn.Module", code="TP408")
+    place = entry_place(target.found, recorder.sources)
+    bound = bind(module.forward, positional, dict(named or {}))
+    code = code_of(module.forward)
+    own = code is not None and role_of(code) == "user"
+    declared = arguments_of(code, recorder.sources) if own else lambda name: place
+    with current(recorder):
+        place_inputs(recorder, bound, declared, dims)
+        arguments, keywords = list(bound.args), dict(bound.kwargs)
+        leaves = pytree.tree_leaves((tuple(arguments), keywords))
+        exported, calls, found = _exported(recorder, module, tuple(arguments), keywords)
+        places = Places(calls, module, recorder.sources, place)
+        translator = Translator(recorder, places)
+        _declare(translator, exported, module, leaves, place)
+        results = translator.run(exported.graph_module.graph, exported.graph_module)
+        structure, values = flatten(recorder, _nested(exported.call_spec.out_spec, _user_outputs(exported, results)))
+        _observe(recorder, translator, places, found, exported)
+        return finish(recorder, structure, values, code if own else None)
+
+
+def weights_of_torch(target: Target, tape: Tape) -> Mapping[int, np.ndarray]:
+    """Builds a target for real, from torch's seed 0, and gives the elements of the tape's parameters.
+
+    Raises:
+        TraceError: TP402: user code raised; TP406: the weights are too large.
+    """
+    with _explained(Recorder(tape.sources)):
+        module = build(target, weights=True)
+    held = dict(module.named_parameters(remove_duplicate=False))
+    held.update(module.named_buffers(remove_duplicate=False))
+    values = dict(tape.defaults)
+    for value in tape.parameters:
+        tensor = held.get(tape.names.get(value, ""))
+        if value not in values and tensor is not None and type_of(tensor) == tape.type_of(value):
+            values[value] = array_of(tensor)
+    return values
+
+
+def with_weights(tape: Tape, values: Mapping[int, np.ndarray]) -> Tape:
+    """Gives the tape with snapshots of its parameters."""
+    return replace(tape, defaults=dict(values))
+
+
+def _exported(
+    recorder: Recorder, module: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[Any, Calls, list[Reading]]:
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+
+    def fake(leaf: Any) -> Any:
+        if not isinstance(leaf, Value):
+            return leaf
+        with mode:
+            return torch.empty(leaf.type.shape, dtype=torch_dtype(leaf.type.dtype))
+
+    given, options = pytree.tree_map(fake, (arguments, keywords))
+    with (
+        _explained(recorder),
+        faked(module, mode),
+        torch.no_grad(),
+        watching() as calls,
+        readers(module, calls) as watch,
+    ):
+        exported = call_user(torch.export.export, (module, given), {"kwargs": options, "strict": False})
+    del given, options
+    return exported, calls, readings(watch)
+
+
+def _declare(translator: Translator, exported: Any, module: Any, leaves: list[Any], place: Location) -> None:
+    """Says what every placeholder of the graph stands for."""
+    recorder = translator.recorder
+    nodes = {node.name: node for node in exported.graph.nodes if node.op == "placeholder"}
+    user = iter(leaves)
+    written = _written(exported)
+    for spec in exported.graph_signature.input_specs:
+        node = nodes.get(getattr(spec.arg, "name", ""))
+        if spec.kind.name == "USER_INPUT":
+            leaf = next(user, None)
+            if node is None:
+                continue
+            if isinstance(leaf, Value):
+                translator.memory.values[node] = leaf
+            elif isinstance(leaf, torch.Tensor):
+                translator.declare(node, _state(recorder, node.name, leaf, leaf, place, fixed=False))
+            else:
+                translator.memory.values[node] = leaf
+        elif spec.kind.name in _STATE and node is not None:
+            held = exported.constants.get(spec.target) if spec.kind.name == "CONSTANT_TENSOR" else None
+            held = _find(module, exported, spec.target) if held is None else held
+            fixed = spec.kind.name != "PARAMETER" and node not in written
+            lifted = spec.kind.name == "CONSTANT_TENSOR"
+            make = _state(recorder, str(spec.target), held, node.meta["val"], place, fixed=fixed, lifted=lifted)
+            translator.declare(node, make)
+
+
+def _state(
+    recorder: Recorder, name: str, held: Any, shown: Any, place: Location, *, fixed: bool, lifted: bool = False
+) -> Any:
+    """Makes a parameter when it is first read; index tables and small literals become constants."""
+
+    def make() -> Value:
+        type = type_of(shown)
+        if type is None:
+            raise recorder.error(f"{name} is {shown.dtype}, which topos has no type for")
+        real = held is not None and is_real(held)
+        small = type.size <= (constant.LARGEST_FLOAT_TABLE if type.dtype in FLOATS else constant.LARGEST_TABLE)
+        if real and fixed and small and (lifted or type.dtype not in FLOATS):
+            return _constant(recorder, array_of(held), type)
+        value = recorder.source("parameter", type)
+        recorder.parameters.append(value.index)
+        recorder.names[value.index] = name
+        if real:
+            recorder.defaults[value.index] = array_of(held)
+        return value
+
+    return make
+
+
+def _constant(recorder: Recorder, array: np.ndarray, type: TensorType) -> Value:
+    if type.shape == ():
+        return constant.splat(recorder, array[()], type.dtype)
+    return constant.table(recorder, array, type.dtype)
+
+
+def _find(module: Any, exported: Any, path: str) -> Any:
+    """Finds a parameter or buffer by its path in the module itself, whose fake ones were put back."""
+    owner: Any = module
+    for part in path.split("."):
+        owner = getattr(owner, part, None)
+    return owner if isinstance(owner, torch.Tensor) else exported.constants.get(path)
+
+
+def _written(exported: Any) -> set[Any]:
+    """Finds the placeholders that the graph writes into, directly or by batch norm's running statistics."""
+    found: set[Any] = set()
+    for node in exported.graph.nodes:
+        schema = getattr(node.target, "_schema", None) if node.op == "call_function" else None
+        if schema is None:
+            continue
+        for argument, given in zip(schema.arguments, node.args, strict=False):
+            if argument.alias_info is not None and argument.alias_info.is_write and isinstance(given, torch.fx.Node):
+                found.add(given)
+    return found
+
+
+def _user_outputs(exported: Any, results: Any) -> list[Any]:
+    specs = exported.graph_signature.output_specs
+    return [
+        result
+        if getattr(spec.arg, "name", None) is not None or result is not None
+        else getattr(spec.arg, "value", None)
+        for spec, result in zip(specs, results, strict=True)
+        if spec.kind.name == "USER_OUTPUT"
+    ]
+
+
+def _nested(spec: Any, leaves: list[Any]) -> Any:
+    """Nests results as the module does; classes that torch takes apart by their fields (ModelOutput) become dicts."""
+    rest = iter(leaves)
+
+    def build_up(each: Any) -> Any:
+        if each.is_leaf():
+            return next(rest)
+        children = [build_up(child) for child in each.children()]
+        keys = _keys(each, len(children))
+        if keys is not None:
+            return dict(zip(keys, children, strict=True))
+        return children if each.type is list else tuple(children)
+
+    return build_up(spec)
+
+
+def _keys(spec: Any, count: int) -> list[str] | None:
+    """Finds the names of a node's children in its context; None for sequences."""
+    fields = getattr(spec.type, "_fields", None)
+    if fields is not None:
+        return list(fields)
+    if spec.type in (list, tuple):
+        return None
+    pending = [spec.context]
+    while pending:
+        each = pending.pop(0)
+        if isinstance(each, (list, tuple)):
+            if len(each) == count and all(isinstance(key, (str, int)) for key in each):
+                return [str(key) for key in each]
+            pending.extend(each)
+    return None
+
+
+def _observe(recorder: Recorder, translator: Translator, places: Places, found: list[Reading], exported: Any) -> None:
+    for reading in found:
+        value = translator.numbered.get(reading.node)
+        if value is None:
+            continue
+        scope = recorder.locator.resolve_row(recorder.ops[value.index].location, recorder.sources).scope
+        if reading.code is not None:
+            place = places.of_code(reading.code, scope)
+        elif isinstance(reading.call, int):
+            place = places.of_call(reading.call, scope)
+        elif reading.call is not None:
+            place = places.path_of(reading.call, scope)
+        else:
+            place = recorder.place(value)
+        with recorder.at(place):
+            recorder.observe(value, reading.kind, reading.name, assumed=reading.assumed)
+    _observe_state(recorder, translator, exported)
+
+
+def _observe_state(recorder: Recorder, translator: Translator, exported: Any) -> None:
+    """Notes what buffers hold in the end: running statistics are kept by the module."""
+    nodes = {node.name: node for node in exported.graph.nodes if node.op == "placeholder"}
+    for spec in exported.graph_signature.input_specs:
+        node = nodes.get(getattr(spec.arg, "name", ""))
+        value = translator.memory.values.get(node)
+        if node is None or not isinstance(value, Value) or spec.kind.name == "USER_INPUT":
+            continue
+        if recorder.ops[value.index].name not in ("parameter", "constant"):
+            with recorder.at(recorder.place(value)):
+                recorder.observe(value, "kept", str(spec.target))
+
+
+@contextlib.contextmanager
+def _explained(recorder: Recorder) -> Iterator[None]:
+    """Turns what torch or user code raises into an error with the user's place."""
+    try:
+        yield
+    except ToposError:
+        raise
+    except Exception as error:
+        span = _raised_at(recorder, error.__traceback__)
+        kind = type(error).__name__
+        if kind in ("GuardOnDataDependentSymNode", "DataDependentOutputException", "UserError"):
+            raise RecordingError(
+                "this needs the elements of a tensor, which are not known while a module is exported;"
+                " write torch.where(mask, a, b), torch.cond, or a size that does not depend on data",
+                span=span,
+            ) from None
+        text = " ".join(str(error).split())
+        text = text if len(text) <= 300 else text[:297] + "..."
+        raise TraceError(f"the module raised {kind}: {text}" if text else kind, code="TP402", span=span) from None
+
+
+def _raised_at(recorder: Recorder, traceback: TracebackType | None) -> Span | None:
+    found: Span | None = None
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if role_of(code) == "user" and "topos_core" not in code.co_filename:
+            found = frame_of(code, traceback.tb_lasti, recorder.sources).span
+        traceback = traceback.tb_next
+    return found
