@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import networkx
 
     from topos_core.run.program import Program
+    from topos_core.run.proof import Proof
 
 __all__ = ["Plan", "load", "plan", "planner", "trace"]
 
@@ -238,6 +239,12 @@ class Plan:
             self._programs.append(executor.make_program(self.data, self.parameters))
         program = self._programs[0]
         return executor.run(self.data, inputs, observed=observed, threads=threads, program=program)
+
+    def prove(self) -> tuple[Proof, ...]:
+        """Proves that every match of this plan is what was recorded: by algebra, by measuring where that cannot say."""
+        from topos_core.run.proof import prove
+
+        return prove(self.tape, (decision.match for decision in self.data.decisions))
 
     def emit_stablehlo(self, *, locations: bool = True) -> str:
         """Writes the tape as StableHLO text, with this plan's raises, or those of the same request for `stablehlo`.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from topos_core.cli.main import FINDINGS, OK, exit_code_of
+from topos_core.cli.main import FINDINGS, INTERNAL, OK, exit_code_of
 from topos_core.cli.options import (
     add_consumer,
     add_cost,
@@ -51,6 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="codes with which the command exits 1, as TP101,TP3xx (default: TP3xx)",
     )
     parser.add_argument("--exit-zero", action="store_true", help="findings never fail the command")
+    parser.add_argument(
+        "--prove", action="store_true", help="proves that every match is what was recorded; exits 4 where one is not"
+    )
     add_consumer(parser)
     add_fidelity(parser)
     add_cost(parser)
@@ -74,6 +77,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             workspace = opened.workspace(target.path)
             terminal.progress(workspace.relative(target.path), number, len(targets))
             options = request_options(arguments, workspace.configuration, "reference")
+            if arguments.prove:
+                options["prove"] = True
             found = _check(opened, target, options)
             rows += found
             status = max(status, _status(found, arguments, workspace.configuration.fail_on))
@@ -112,7 +117,10 @@ def _check(opened: Projects, target: Target, options: Mapping[str, Any]) -> list
         switched.update(entry.get("off", ()))
         kept = suppress(document["findings"], comments)
         used |= kept.used
-        rows.append(_row(entry["target"], document=document, findings=kept.findings))
+        row = _row(entry["target"], document=document, findings=kept.findings)
+        if "proofs" in entry:
+            row["proofs"] = entry["proofs"]
+        rows.append(row)
     complete = target.name is None and all("error" not in entry for entry in reply["entries"])
     if complete and rows:  # an entry that was not traced may be what the comment is for
         rows[0]["findings"] = rows[0]["findings"] + unused_suppressions(
@@ -160,6 +168,8 @@ def _status(
     for row in rows:
         if row["error"] is not None:
             status = max(status, exit_code_of(row["error"]["code"]))
+        elif any(proof["verdict"] == "refuted" for proof in row.get("proofs", ())):
+            status = max(status, INTERNAL)
         elif not arguments.exit_zero and any(_fails(finding["code"], fail_on) for finding in row["findings"]):
             status = max(status, FINDINGS)
     return status

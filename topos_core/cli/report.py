@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from topos_core.cli.terminal import Terminal, error_lines, place_of, shown
 
+_PROVED: Final = (
+    ("proved", "proved"),
+    ("measured", "measured equal"),
+    ("unknown", "too large to measure"),
+    ("refuted", "refuted"),
+)
 _COUNTED: Final = (("taken", "good"), ("declined", "faint"), ("blocked", "warning"))
 _COLOUR: Final = {"error": "error", "warning": "warning", "information": "warning", "hint": "faint"}
 
@@ -36,8 +43,26 @@ def _target(row: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     if counts["opaque"]:
         words.append(f"{counts['opaque']} opaque")
     yield f"{target}  {counts['ops']} ops: {', '.join(words) or 'nothing recognised'}"
+    if "proofs" in row:
+        yield from _proofs(row["proofs"], terminal)
     for finding, times in _folded(row["findings"]):
         yield from _finding(finding, times, terminal)
+
+
+def _proofs(proofs: Sequence[Mapping[str, Any]], terminal: Terminal) -> Iterator[str]:
+    """Counts what was proved, and says of the rest why not and what was measured."""
+    counts = Counter(proof["verdict"] for proof in proofs)
+    words = [f"{counts[verdict]} {word}" for verdict, word in _PROVED if counts[verdict]]
+    yield f"  proofs: {', '.join(words) or 'no match'}"
+    for proof in proofs:
+        if proof["verdict"] == "proved":
+            continue
+        measured = (
+            "" if proof["difference"] is None else f"; largest relative difference {float(proof['difference']):.2g}"
+        )
+        wrong = proof["verdict"] == "refuted"
+        text = f"{proof['id']} is {proof['verdict']}: {proof['answer']} by algebra, {shown(proof['reason'])}{measured}"
+        yield f"      {terminal.paint(text, 'error') if wrong else text}"
 
 
 def _folded(findings: list[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], int]]:

@@ -112,6 +112,7 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
                     check_document(_need(entry, "document", dict))
                     if not all(isinstance(line, int) for line in _need(entry, "off", list)):
                         raise MessageError("an entry's 'off' holds what is no line")
+                    _check_proofs(entry.get("proofs", []))
         case "replan":
             check_document(_need(reply, "document", dict))
         case "emit":
@@ -164,6 +165,18 @@ def _check_place(kind: str, row: Any) -> None:
             raise MessageError(f"one of {kind} has {key} {row[key]!r}, which is no position")
     if not isinstance(row.get("path"), str | None):
         raise MessageError(f"one of {kind} has the path {row['path']!r}, which is no text")
+
+
+def _check_proofs(rows: Any) -> None:
+    if not isinstance(rows, list):
+        raise MessageError(f"an entry's proofs are {type(rows).__name__}, not a list")
+    for row in rows:
+        if not isinstance(row, dict):
+            raise MessageError(f"a proof is {type(row).__name__}, not an object")
+        for key in ("id", "pattern", "verdict", "answer", "reason"):
+            _need(row, key, str)
+        _need(row, "samples", int)
+        _check_display(row, "proofs")
 
 
 def _check_error(error: Any) -> None:

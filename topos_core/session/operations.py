@@ -113,7 +113,10 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
                 options.get("dims") or {},
             )
             state.targets[target] = traced
-            replies.append({"target": target, "document": traced.document(options), "off": traced.off_lines})
+            reply = {"target": target, "document": traced.document(options), "off": traced.off_lines}
+            if options.get("prove"):
+                reply["proofs"] = traced.proofs(options, progress)
+            replies.append(reply)
         except BaseException as error:
             state.targets.pop(target, None)
             replies.append(

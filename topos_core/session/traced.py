@@ -56,6 +56,15 @@ class Traced:
         sources = bool(options.get("sources", True))
         return self.plan(options).document(target=self.target, root=self.root, sources=sources)
 
+    def proofs(self, options: Mapping[str, Any], progress: Report) -> list[dict[str, Any]]:
+        """Proves every match that the plan under some options decides."""
+        from topos_core.document.display import display
+        from topos_core.run.proof import prove
+
+        decisions = self.plan(options).data.decisions
+        rows = [proof.to_json() for proof in prove(self.tape, (one.match for one in decisions), progress)]
+        return [{**row, "reason": display(row["reason"])} for row in rows]
+
     def emit(self, options: Mapping[str, Any], *, verify: bool, progress: Report) -> dict[str, Any]:
         """Emits the target as StableHLO under some options; gives `text`, and `verification` where asked for.
 
@@ -95,7 +104,7 @@ class Traced:
             ConfigurationError: TP504, an option that is none, or an observed name that the tape does not have.
         """
         known = ("consumer", "fidelity", "machine", "cost", "dialect")
-        other = ("observe", "ignore", "off", "off_at", "dims", "sources")
+        other = ("observe", "ignore", "off", "off_at", "dims", "sources", "prove")
         wrong = next((key for key in options if key not in (*known, *other)), None)
         if wrong is not None:
             raise ConfigurationError(

@@ -300,3 +300,13 @@ def test_doctor_says_which_python_runs_the_code(project, capsys):
     out = check(capsys, "doctor")
     assert "code runs in" in out
     assert "numpy" in out
+
+
+def test_check_proves_what_it_found_where_asked(project, capsys):
+    text = check(capsys, "check", "model.py:plain", "--prove")
+    assert "proofs: 1 proved\n" in text
+    (target,) = json.loads(check(capsys, "check", "model.py:plain", "--prove", "--format", "json"))["targets"]
+    (proof,) = target["proofs"]
+    assert (proof["pattern"], proof["verdict"], proof["answer"]) == ("convolution", "proved", "true")
+    (plain,) = json.loads(check(capsys, "check", "model.py:plain", "--format", "json"))["targets"]
+    assert "proofs" not in plain

@@ -1,0 +1,75 @@
+"""Proofs: algebra first, a measurement where it cannot say, and a wrong match is refuted by one of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import topos_core as tp
+from topos_core import nn
+from topos_core.matching.catalog import patterns
+from topos_core.matching.search import search
+from topos_core.run.proof import difference, prove
+
+
+def found(pattern, function, **specs):
+    tape = tp.trace(function, **specs)
+    matches = [match for match in search(tape, patterns().values()).matches if match.pattern == pattern]
+    return tape, max(matches, key=lambda match: match.root)
+
+
+def layer_norm(x, scale):
+    return nn.layer_norm(x, scale)
+
+
+def test_a_plan_proves_every_match_it_decides():
+    def program(x, w, scale):
+        return nn.gelu(nn.layer_norm(x @ w, scale))
+
+    plan = tp.plan(tp.trace(program, x="f32[4,6]", w="f32[6,8]", scale="f32[8]"), machine="reference")
+    proofs = plan.prove()
+    assert {proof.match.id for proof in proofs} == {decision.match.id for decision in plan.data.decisions}
+    assert {proof.verdict for proof in proofs} == {"proved"}
+
+
+def test_what_algebra_cannot_say_is_measured():
+    def program(x):
+        return 0.5 * x * (1 + np.tanh(0.79788456 * (x + 0.044715 * x**3)))
+
+    tape, match = found("gelu", program, x="f64[3,7]")
+    (proof,) = prove(tape, [match])
+    assert proof.certificate.answer == "not provable"
+    assert "0.79788456" in proof.certificate.reason
+    assert proof.verdict == "measured"
+    assert proof.difference is not None
+    assert 0 < proof.difference < 1e-8
+
+
+@pytest.mark.parametrize("epsilon", [2e-5, 1e-4])
+def test_another_epsilon_is_refuted(epsilon):
+    tape, match = found("layer_norm", layer_norm, x="f32[4,6]", scale="f32[6]")
+    wrong = replace(match, facts=replace(match.facts, constants={"epsilon": epsilon}))
+    (proof,) = prove(tape, [wrong])
+    assert proof.verdict == "refuted"
+    assert difference(tape, wrong) > 1e-3  # small values are among those measured, so epsilon counts
+
+
+def test_a_dropped_cast_is_refuted_by_measuring():
+    def program(x):
+        return nn.gelu(x.astype(tp.bf16.dtype).astype("f4"))
+
+    tape, match = found("gelu", program, x="f32[5,7]")
+    (proof,) = prove(tape, [replace(match, bindings={"x": tape.inputs[0]})])
+    assert proof.certificate.answer == "not provable"
+    assert "cast from f32 to bf16" in proof.certificate.reason
+    assert proof.verdict == "refuted"
+
+
+def test_a_proof_is_plain_data():
+    tape, match = found("layer_norm", layer_norm, x="f32[4,6]", scale="f32[6]")
+    (proof,) = prove(tape, [match, match])
+    row = proof.to_json()
+    assert row["id"] == match.id
+    assert (row["verdict"], row["answer"], row["difference"]) == ("proved", "true", None)
