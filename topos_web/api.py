@@ -6,8 +6,10 @@ import re
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Body, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from starlette.exceptions import HTTPException
 
 from topos_web import differences, export, payloads
 from topos_web.events import Hub
@@ -15,8 +17,17 @@ from topos_web.payloads import Document, Payload
 from topos_web.plans import Plan, PlannerError, Plans
 
 PlanId = Annotated[str, Path(pattern="^[0-9a-f]{8}$", description="names a target; the same in every session")]
-Value = Annotated[int, Field(ge=0, le=2**31)]
 Identifier = Annotated[str, Field(max_length=64, pattern="^[a-z0-9_]+$")]
+
+
+def _no_boolean(value: Any) -> Any:
+    """Refuses `true`, which Python would count as 1."""
+    if isinstance(value, bool | str):
+        raise ValueError("should be an integer")
+    return value
+
+
+Value = Annotated[int, Field(ge=0, le=2**31), BeforeValidator(_no_boolean)]
 
 
 class Options(BaseModel):
@@ -65,7 +76,7 @@ class Refused(Exception):
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     status: {"model": Problem, "description": why}
     for status, why in (
-        (401, "no token"), (403, "another host or another site's page"), (404, "no such plan, or it was never traced"),
+        (400, "not readable"), (401, "no token"), (403, "another host or another site's page"), (404, "no such plan, or it was never traced"),
         (409, "the plan has changed since"), (413, "the body is too large"), (422, "the target cannot do that"),
     )
 }  # fmt: skip
@@ -165,6 +176,21 @@ def refused(request: Request, error: Exception) -> JSONResponse:
     """Answers a `Refused`."""
     assert isinstance(error, Refused)
     return JSONResponse(error.problem, status_code=error.status)
+
+
+def unreadable(request: Request, error: Exception) -> JSONResponse:
+    """Answers a request that is not as described; names the first fault and where it stands."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return JSONResponse({"code": "request", "message": f"{where}: {first['msg']}".lower()}, status_code=422)
+
+
+def refused_by_framework(request: Request, error: Exception) -> JSONResponse:
+    """Answers what the framework itself refuses: no such path or method, a body that is no JSON."""
+    assert isinstance(error, HTTPException)
+    body = {"code": "request", "message": str(error.detail).lower()}
+    return JSONResponse(body, status_code=error.status_code, headers=dict(error.headers or {}))
 
 
 def _state(plan: Plan) -> dict[str, Any]:

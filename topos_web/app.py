@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from topos_web import api, static
@@ -18,6 +20,8 @@ def build(plans: Plans, hub: Hub, token: str, files: dict[str, StaticFile]) -> A
     app = FastAPI(title="topos viewer", version="1", docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json")
     app.include_router(api.router(plans, hub))
     app.add_exception_handler(api.Refused, api.refused)
+    app.add_exception_handler(RequestValidationError, api.unreadable)
+    app.add_exception_handler(HTTPException, api.refused_by_framework)
     index = static.page(files, token)
 
     @app.get("/", include_in_schema=False)

@@ -1,4 +1,4 @@
-"""Who may talk to the page's server: token, Host, Origin, method, size; and what every answer carries."""
+"""Who may talk to the page's server: token, Host, Origin, size; and what every answer carries."""
 
 from __future__ import annotations
 
@@ -42,8 +42,6 @@ def refusal(scope: Scope, token: str) -> Refusal | None:
     is refused even with a token.
     """
     headers = Headers(scope=scope)
-    if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD", "POST"):
-        return Refusal(405, "method", f"method {scope['method']} is not offered; use GET or POST")
     if not _token_matches(scope, headers, token):
         if urlsplit(f"//{headers.get('host', '')}").hostname not in {host.strip("[]") for host in LOOPBACK}:
             return Refusal(403, "host", "the Host header names no loopback address; open the printed URL")

@@ -151,7 +151,7 @@ def test_whatif_moves_nothing_and_can_be_undone(open_page: Open) -> None:
     bar = page.get_by_test_id("whatif")
     bar.wait_for()
     assert "not observing windows" in bar.inner_text()
-    assert "1 region changed" in bar.inner_text()
+    expect(bar).to_contain_text("1 region changed")
     assert page.locator('.entry[data-verdict="blocked"]').count() == 0
     assert page.locator("[data-box]").evaluate_all("all => all.map(e => e.getAttribute('transform'))") == places
     page.keyboard.press("u")
