@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from topos_core.matching.core import WIDEST
 from topos_core.matching.func import Form, Func, Kid, Map, composed
 from topos_core.matching.products import power
-from topos_core.matching.symbol import Coefficient
+from topos_core.matching.symbol import Coefficient, power_of, quotient
 from topos_core.matching.template import Template
 
 
@@ -223,14 +223,15 @@ class Attempt:
             return None
         pairs, left = terms
         base = next((pair for pair in pairs if pair[1] == 1), pairs[0])
-        factor = base[0] / base[1] if base[1] != 1 else base[0]
+        factor = base[0] if base[1] == 1 else base[0] / base[1]
         for pair in pairs:
             if pair is not base:
-                self.equate(pair[0] / base[0], pair[1] / base[1] if base[1] != 1 else pair[1], "the coefficient", func)
+                wanted_ratio = pair[1] if base[1] == 1 else pair[1] / base[1]
+                self.equate(quotient(pair[0], base[0]), wanted_ratio, "the coefficient", func)
         if wanted is None:
             return factor
         if constant is not None:
-            self.equate(constant / factor, wanted, "the added constant", func)
+            self.equate(quotient(constant, factor), wanted, "the added constant", func)
         elif not self._bind_scalar(wanted, left):
             return self.fail("added", wanted, left[0].func if left else None, func)
         return factor
@@ -251,7 +252,7 @@ class Attempt:
             mark = self._mark()
             own = self.match(wanted.func, kid.func, kid.map)
             if own is not None:
-                more = factor if type(own) is float and own == 1.0 else factor * own**kid.weight
+                more = factor if type(own) is float and own == 1.0 else factor * power_of(own, kid.weight)
                 result = self._pick_factors(rest, [*kids[:k], *kids[k + 1 :]], more, func)
                 if result is not None:
                     return result

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from topos_core.matching.core import WIDEST, Key, Keys, Rule, apply_to
 from topos_core.matching.frame import outward
 from topos_core.matching.func import Func, Kid, Map, composed, identity_map
-from topos_core.matching.symbol import Coefficient
+from topos_core.matching.symbol import Coefficient, power_of
 from topos_core.tape.op import Op
 from topos_core.tape.type import FLOATS
 
@@ -78,8 +79,10 @@ def _multiplied(keys: Keys, op: Op, exponent: float) -> Key | None:
         return apply_to(keys, op.name, op.operands, op.name == "mul")
     a, b = op.operands
     first, second = keys.coefficients[a], keys.coefficients[b]
-    if keys.is_one(b) and (exponent == 1 or second != 0):
-        return first * second**exponent, keys.views[a]
+    if keys.is_one(b):
+        scale = power_of(second, exponent)
+        if _holds(scale, second):
+            return first * scale, keys.views[a]
     if keys.is_one(a):
         if exponent == 1:
             return first * second, keys.views[b]
@@ -119,13 +122,13 @@ def _raised(keys: Keys, value: int, exponent: float) -> Key | None:
 
 
 def _factors(keys: Keys, value: int, func: Func, map_: Map, exponent: float) -> Factors | None:
-    """Gives the operands that a value to a power contributes; None where a power of its number is not real."""
+    """Gives the operands that a value to a power contributes; None where its number has no such power."""
     coefficient = keys.coefficients[value]
     if exponent != 1:
-        real = coefficient > 0 or float(exponent).is_integer()
-        if not real or (coefficient == 0 and exponent < 0):
+        raised = power_of(coefficient, exponent)
+        if not _holds(raised, coefficient):
             return None
-        coefficient = coefficient**exponent
+        coefficient = raised
     if func is keys.table.one:
         return coefficient, []
     if func.kind == "product" and keys.uses.count[value] <= 1 and len(func.kids) < WIDEST:
@@ -135,6 +138,11 @@ def _factors(keys: Keys, value: int, func: Func, map_: Map, exponent: float) -> 
                 Kid(kid.func, composed(kid.map, map_), e) for kid, e in zip(func.kids, exponents, strict=True)
             ]
     return coefficient, [Kid(func, map_, exponent)]
+
+
+def _holds(power: Coefficient, number: Coefficient) -> bool:
+    """Tells whether a power of a number is a number: no root of a negative one, no reciprocal of zero, no overflow."""
+    return not (isinstance(power, float) and math.isnan(power)) or (isinstance(number, float) and math.isnan(number))
 
 
 RULES: Final[Mapping[str, Rule]] = {"mul": _mul, "div": _div, "sqrt": _sqrt, "rsqrt": _rsqrt, "pow": _pow}

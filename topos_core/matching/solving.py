@@ -84,11 +84,11 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
         if found.factor == 0 or expected.factor == 0:
             same = found.factor == expected.factor
             left.append((Symbol(1.0 if same else -math.inf), equation))
-        elif math.isinf(found.factor) and found.factor == expected.factor and not expected.exponents:
+        elif math.isinf(found.factor) and found.factor == expected.factor and not expected.names:
             continue
         else:
             left.append((found / expected, equation))
-    unknown = {name for ratio, _ in left for name, _ in ratio.exponents if name not in known}
+    unknown = {name for ratio, _ in left for name in ratio.names if name not in known}
     while True:
         moved, rest = False, []
         for ratio, equation in left:
@@ -98,12 +98,16 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
                     continue
                 if not _holds(number, relative, known):
                     return _unequal(attempt, equation, number, known)
-            elif len(open_) == 1:
-                name, exponent = open_[0]
-                if not number > 0 and exponent not in (1.0, -1.0):
+            elif len(open_) == 1 and open_[0][1]:
+                name, exponent, odd = open_[0]
+                magnitude = _magnitude(number, exponent)
+                if (not magnitude > 0 and not (odd and exponent in (1.0, -1.0))) or (number < 0 and not odd):
                     attempt.fail("constant", NumberFault(equation.what, math.nan, number, None), None, equation.func)
                     return False
-                known[name] = real_power(1 / number, 1 / exponent) if number > 0 else _signed(number, exponent)
+                if odd:
+                    known[name] = -magnitude if number < 0 else magnitude
+                else:
+                    known[name] = _either_sign(magnitude, possible.get(name.removeprefix(FACTOR), ()), relative)
                 moved = True
             else:
                 rest.append((ratio, equation))
@@ -144,11 +148,15 @@ def _same_infinity(equation: Equation, known: Mapping[str, float]) -> bool:
     return math.isinf(found) and found == expected
 
 
-def _signed(number: float, exponent: float) -> float:
-    """Solves `number * name^exponent == 1` for exponent 1 or -1 and a number that is not positive."""
-    if exponent == 1:
-        return 1 / number if number else math.nan
-    return number
+def _magnitude(number: float, exponent: float) -> float:
+    """Solves `|number| * magnitude^exponent == 1`; NaN where nothing does."""
+    return real_power(abs(number), -1 / exponent)
+
+
+def _either_sign(magnitude: float, factors: tuple[float, ...], relative: float) -> float:
+    """Gives the root of a square the sign with which a value of that magnitude exists; positive where both do, or none."""
+    signs = {math.copysign(1.0, one) for one in factors if close(abs(one), magnitude, relative)}
+    return -magnitude if signs == {-1.0} else magnitude
 
 
 def _unequal(attempt: Attempt, equation: Equation, ratio: float, known: Mapping[str, float]) -> bool:

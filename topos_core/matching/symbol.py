@@ -2,6 +2,9 @@
 
 A template is traced before anybody knows its epsilon, its extents or the factor that a value carries in a program, so its
 coefficients are monomials such as `epsilon * n / x^2`. Whatever adds unlike monomials is no template.
+
+A factor may be negative, and the root of a square is no negative number: `x * (x^2)^(-1/2)` is the sign of x. A monomial
+therefore keeps, beside the exponent of `|x|`, whether the sign of x is a factor.
 """
 
 from __future__ import annotations
@@ -11,16 +14,19 @@ from collections.abc import Mapping
 from topos_core.errors import InternalError
 
 Exponents = tuple[tuple[str, float], ...]
+Open = tuple[str, float, bool]
+"""What is not known: a name, the exponent of its magnitude, and whether its sign is a factor."""
 
 
 class Symbol:
-    """`factor * product of name^exponent`; behaves like a positive number where a sign is asked for."""
+    """`factor * product of |name|^exponent * product of sign(name)`; behaves like a positive number where one is asked for."""
 
-    __slots__ = ("exponents", "factor")
+    __slots__ = ("exponents", "factor", "signs")
 
-    def __init__(self, factor: float = 1.0, exponents: Exponents = ()) -> None:
+    def __init__(self, factor: float = 1.0, exponents: Exponents = (), signs: frozenset[str] = frozenset()) -> None:
         self.factor = factor
         self.exponents = exponents
+        self.signs = signs
 
     @staticmethod
     def of(number: Coefficient) -> Symbol:
@@ -30,23 +36,22 @@ class Symbol:
     @staticmethod
     def named(name: str) -> Symbol:
         """Gives the monomial of one symbol."""
-        return Symbol(1.0, ((name, 1.0),))
+        return Symbol(1.0, ((name, 1.0),), frozenset((name,)))
 
     def __mul__(self, other: Coefficient) -> Symbol:
         other = Symbol.of(other)
-        if not other.exponents:
-            return Symbol(self.factor * other.factor, self.exponents)
-        if not self.exponents:
-            return Symbol(self.factor * other.factor, other.exponents)
+        if not other.exponents and not other.signs:
+            return Symbol(self.factor * other.factor, self.exponents, self.signs)
         total = dict(self.exponents)
         for name, exponent in other.exponents:
             total[name] = total.get(name, 0.0) + exponent
-        return Symbol(self.factor * other.factor, _sorted(total))
+        return Symbol(self.factor * other.factor, _sorted(total), self.signs ^ other.signs)
 
     __rmul__ = __mul__
 
     def __pow__(self, power: float) -> Symbol:
-        return Symbol(self.factor**power, tuple((name, exponent * power) for name, exponent in self.exponents))
+        raised = tuple((name, exponent * power) for name, exponent in self.exponents)
+        return Symbol(self.factor**power, raised, self.signs if power % 2 == 1 else frozenset())
 
     def __truediv__(self, other: Coefficient) -> Symbol:
         return self * Symbol.of(other) ** -1
@@ -55,7 +60,7 @@ class Symbol:
         return Symbol.of(other) * self**-1
 
     def __neg__(self) -> Symbol:
-        return Symbol(-self.factor, self.exponents)
+        return Symbol(-self.factor, self.exponents, self.signs)
 
     def __add__(self, other: Coefficient) -> Symbol:
         other = Symbol.of(other)
@@ -63,9 +68,9 @@ class Symbol:
             return self
         if self.factor == 0:
             return other
-        if self.exponents != other.exponents:
+        if (self.exponents, self.signs) != (other.exponents, other.signs):
             raise InternalError(f"a template adds unlike symbols: {self} and {other}; give each its own term")
-        return Symbol(self.factor + other.factor, self.exponents)
+        return Symbol(self.factor + other.factor, self.exponents, self.signs)
 
     __radd__ = __add__
 
@@ -73,10 +78,10 @@ class Symbol:
         if not isinstance(other, (Symbol, int, float)):
             return NotImplemented
         other = Symbol.of(other)
-        return self.factor == other.factor and self.exponents == other.exponents
+        return (self.factor, self.exponents, self.signs) == (other.factor, other.exponents, other.signs)
 
     def __hash__(self) -> int:
-        return hash((self.factor, self.exponents))
+        return hash((self.factor, self.exponents, self.signs))
 
     def __gt__(self, other: float) -> bool:
         return self.factor > other
@@ -85,18 +90,34 @@ class Symbol:
         return self.factor < other
 
     def __repr__(self) -> str:
-        parts = [f"{self.factor:.9g}"] if self.factor != 1 or not self.exponents else []
-        return " * ".join(parts + [name if e == 1 else f"{name}^{e:g}" for name, e in self.exponents])
+        parts = [f"{self.factor:.9g}"] if self.factor != 1 or not (self.exponents or self.signs) else []
+        for name, exponent in self.exponents:
+            shown = name if (name in self.signs) == (exponent % 2 == 1) else f"|{name}|"
+            parts.append(shown if exponent == 1 else f"{shown}^{exponent:g}")
+        plain = {name for name, exponent in self.exponents if exponent % 2 == 1}
+        return " * ".join(parts + [f"sign({name})" for name in sorted(self.signs - plain)])
 
-    def reduced(self, known: Mapping[str, float]) -> tuple[float, list[tuple[str, float]]]:
+    @property
+    def names(self) -> frozenset[str]:
+        """Collects the symbols in it."""
+        return self.signs.union(name for name, _ in self.exponents)
+
+    def reduced(self, known: Mapping[str, float]) -> tuple[float, list[Open]]:
         """Puts in what is known; gives the number in front and what is left."""
-        factor, left = self.factor, []
+        factor, left = self.factor, list[Open]()
         for name, exponent in self.exponents:
             value = known.get(name)
             if value is None:
-                left.append((name, exponent))
+                left.append((name, exponent, name in self.signs))
             else:
-                factor *= real_power(value, exponent)
+                factor *= real_power(abs(value), exponent)
+        powers = {name for name, _ in self.exponents}
+        for name in sorted(self.signs):
+            value = known.get(name)
+            if value is not None:
+                factor = -factor if value < 0 else factor
+            elif name not in powers:
+                left.append((name, 0.0, True))
         return factor, left
 
 
@@ -110,6 +131,16 @@ def real_power(base: float, exponent: float) -> float:
     except (ZeroDivisionError, OverflowError):
         return float("nan")
     return result if isinstance(result, float) else float("nan")
+
+
+def quotient(dividend: Coefficient, divisor: Coefficient) -> Coefficient:
+    """Divides; NaN, which equals nothing, where the divisor is zero (`x * 0` keeps its coefficient)."""
+    return dividend / divisor if divisor != 0 else float("nan")
+
+
+def power_of(base: Coefficient, exponent: float) -> Coefficient:
+    """Raises a number or a symbol to a power; NaN as in `real_power`."""
+    return real_power(base, exponent) if isinstance(base, float) else base**exponent
 
 
 def _sorted(total: dict[str, float]) -> Exponents:

@@ -281,9 +281,9 @@ def _symbolic(number: float, symbols: Mapping[int, str]) -> Coefficient:
     """Reads a number that is a product of the primes of symbols as their monomial."""
     if not math.isfinite(number) or number != int(number) or abs(number) < LABEL_PRIMES[0]:
         return number
-    rest, exponents = int(number), dict[str, float]()
+    rest, monomial = int(number), Symbol()
     for prime, name in symbols.items():
         while rest % prime == 0:
             rest //= prime
-            exponents[name] = exponents.get(name, 0.0) + 1.0
-    return Symbol(float(rest), tuple(sorted(exponents.items()))) if exponents else number
+            monomial *= Symbol.named(name)
+    return float(rest) * monomial if monomial.names else number
