@@ -68,6 +68,7 @@ class Client:
         )
         self.answers = {"workspace/configuration": lambda params: [None] * len(params["items"]), **(answers or {})}
         self.notifications = []
+        self.arrivals = []  # when each of them came, in seconds
         self.requests = []
         self.errors = []
         self._number = 0
@@ -250,6 +251,7 @@ class Client:
                 result = answer(message["params"]) if callable(answer) else answer
                 self.send({"id": message["id"], "result": result})
             else:
+                self.arrivals.append(time.perf_counter())
                 self.notifications.append((message["method"], message["params"]))
             self._arrived.notify_all()
 

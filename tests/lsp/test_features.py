@@ -2,12 +2,15 @@
 
 import copy
 import re
+import urllib.error
+import urllib.request
 
 import pytest
 
 from tests.lsp.client import FULL, at, position, span
 from tests.lsp.conftest import VOUCHED
 from tests.lsp.models import HEADER, NORM, WIDE, marked
+from topos_web.plans import plan_id
 
 NEOVIM = {**copy.deepcopy(FULL), "general": {"positionEncodings": ["utf-8", "utf-16", "utf-32"]}}
 EMACS = {
@@ -215,3 +218,27 @@ def test_a_helper_is_marked_at_its_line_and_at_the_line_that_calls_it(shared, op
     assert shared.wait_for_hints(helper) == {7: "taken: batch_norm_training"}
     assert shared.hover(helper, 7, 12).startswith("**taken**: batch norm")
     shared.notify("textDocument/didClose", at(helper))
+
+
+def test_the_plan_opens_in_a_viewer_that_is_started_once_and_ends_with_the_server(start, observed):
+    shown = []
+    client = start(answers={"window/showDocument": lambda params: shown.append(params) or {"success": True}})
+    client.initialize(observed.parent, options=VOUCHED)
+    name = client.open(observed)
+    client.wait_for_diagnostics(name)
+    (lens, _) = client.request("textDocument/codeLens", at(name))
+    first = client.request("workspace/executeCommand", lens["command"])
+    key = "conv_bn_activation/x/encoder.layer0/0"
+    arguments = [name, "hidden_observed", key]
+    second = client.request("workspace/executeCommand", {"command": "topos.openPlan", "arguments": arguments})
+    address, _, fragment = second["url"].partition("#")
+    assert first["url"] == f"{address}#plan={plan_id('observed.py:hidden_observed')}"
+    assert (
+        fragment == f"plan={plan_id('observed.py:hidden_observed')}&sel=r%3Aconv_bn_activation%2Fx%2Fencoder.layer0%2F0"
+    )
+    assert [(each["uri"], each["external"]) for each in shown] == [(first["url"], True), (second["url"], True)]
+    with urllib.request.urlopen(address, timeout=30) as page:
+        assert page.status == 200
+    assert client.shutdown() == 0
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(address, timeout=5)
