@@ -241,7 +241,7 @@ def other(home, name, command, edits):
             bad = number % 2
             test = Published(client, uri, version, lambda found, n=base + bad: len(found) == n)
             begun = time.perf_counter()
-            client.change(uri, text + ("nobody_knows_this\n" if bad else f"# {number}\n"), version)
+            client.change(uri, text + ("print(nobody_knows_this)\n" if bad else f"# {number}\n"), version)
             figures.append((wait(client, test) - begun) * 1000)
         row(f"{name}: diagnostics after an edit", figures)
         row(

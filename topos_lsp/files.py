@@ -18,7 +18,7 @@ from topos_lsp.view import PlanDocument, View, view
 
 State = Literal["empty", "waiting", "tracing", "traced", "failed", "cancelled", "untrusted", "unasked"]
 
-_KEPT_REPLIES: Final = 4
+_KEPT_REPLIES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class File:
         traced_text: The text that the agent's owner of this file holds.
         task: What waits for the pause and then for the work.
         work: The blocking request to the agent.
-        replies: Replies by what was asked, so that undoing an edit costs nothing and a poisonous text is not run twice.
+        replies: Packed replies by what was asked, so that undoing an edit costs nothing and a poisonous text is not run twice.
     """
 
     document: Document
@@ -120,9 +120,9 @@ class File:
     failures: dict[str, Failure] = field(default_factory=dict)
     unused: list[dict[str, Any]] = field(default_factory=list)
     traced_text: str | None = None
-    replies: OrderedDict[str, Mapping[str, Any]] = field(default_factory=OrderedDict)
+    replies: OrderedDict[str, bytes] = field(default_factory=OrderedDict)
     task: asyncio.Task[None] | None = None
-    work: Future[dict[str, Any]] | None = None
+    work: Future[Any] | None = None
 
     @property
     def uri(self) -> str:
@@ -163,9 +163,9 @@ class File:
         for plan in self.plans.values():
             plan.move(self.uri, edits)
 
-    def remember(self, key: str, reply: Mapping[str, Any]) -> None:
-        """Keeps a reply; the oldest goes."""
-        self.replies[key] = reply
+    def remember(self, key: str, packed: bytes) -> None:
+        """Keeps a packed reply; the oldest goes."""
+        self.replies[key] = packed
         self.replies.move_to_end(key)
         while len(self.replies) > _KEPT_REPLIES:
             self.replies.popitem(last=False)

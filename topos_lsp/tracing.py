@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -245,7 +246,7 @@ class Tracing:
         self.listener.changed(file)
 
     async def _look(self, file: File, asked: bool) -> None:
-        if not self._read_marks(file):
+        if not await self._read_marks(file):
             return
         if not file.entries:
             file.state = "empty"
@@ -263,16 +264,15 @@ class Tracing:
     def _is_current(self, file: File) -> bool:
         return file.traced_text == file.document.text.source
 
-    def _read_marks(self, file: File) -> bool:
+    async def _read_marks(self, file: File) -> bool:
         """Reads the entries of the newest text; where it does not parse that is the failure, if the file is ours at all."""
         text, path = file.document.text.source, file.document.path
+        workspace = file.home.workspace
         try:
-            found = file.home.workspace.marks(path, text)
-            entries = (
-                file.home.workspace.entries(path, text)
-                if file.home.workspace.configuration.entries
-                else {entry.name: entry.specs for entry in found.entries}
-            )
+            found = await asyncio.to_thread(workspace.marks, path, text)
+            entries = {entry.name: entry.specs for entry in found.entries}
+            if workspace.configuration.entries:
+                entries = workspace.entries(path, text)
         except ToposError as error:
             if not file.entries and "topos_core" not in text and "# topos:" not in text:
                 file.state = "empty"
@@ -286,28 +286,35 @@ class Tracing:
         options = self.options(file.home)
         text = file.document.text.source
         key = self._key(file, text, options)
-        reply = file.replies.get(key)
-        if reply is None:
-            file.state = "tracing"
-            shown = self.listener.working(file)
-            try:
-                file.work = self._pool.submit(self._ask, file, text, options, shown)
-                reply = await asyncio.wrap_future(file.work)
-            except Cancelled:  # the agent was closed below us: whoever did that says what is next
-                file.state = "cancelled"
-                return
-            finally:
-                shown.end()
-            if _is_final(reply):
-                file.remember(key, reply)
-            file.traced_text = text
+        known = file.replies.get(key)
+        if known is not None:
+            self._take(file, await asyncio.to_thread(_unpacked, known))
+            return
+        file.state = "tracing"
+        shown = self.listener.working(file)
+        try:
+            file.work = self._pool.submit(self._ask, file, text, options, shown)
+            reply, packed = await asyncio.wrap_future(file.work)
+        except Cancelled:  # the agent was closed below us: whoever did that says what is next
+            file.state = "cancelled"
+            return
+        finally:
+            shown.end()
+        if packed is not None:
+            file.remember(key, packed)
+        file.traced_text = text
         self._take(file, reply)
 
-    def _ask(self, file: File, text: str, options: Mapping[str, Any], work: Work) -> dict[str, Any]:
+    def _ask(
+        self, file: File, text: str, options: Mapping[str, Any], work: Work
+    ) -> tuple[dict[str, Any], bytes | None]:
+        """Traces; gives the reply, and packed what may be answered again."""
         agent = file.home.agent()
         names = list(file.entries)
         specs = [file.entries[name] for name in names]
-        return agent.trace(file.document.path, text, entries=names, specs=specs, options=options, progress=work.report)
+        path = file.document.path
+        reply = agent.trace(path, text, entries=names, specs=specs, options=options, progress=work.report)
+        return reply, zlib.compress(json.dumps(reply).encode(), 1) if _is_final(reply) else None
 
     def _take(self, file: File, reply: Mapping[str, Any]) -> None:
         """Takes a reply: each entry has a new plan, or keeps its old one with the reason why there is no newer."""
@@ -375,6 +382,11 @@ def _unused(file: File) -> list[dict[str, Any]]:
     for row in found:
         row["place"] = file.anchors.add(*file.document.text.place(*(row[key] for key in _PLACE)))
     return found
+
+
+def _unpacked(packed: bytes) -> dict[str, Any]:
+    reply: dict[str, Any] = json.loads(zlib.decompress(packed))
+    return reply
 
 
 def _is_final(reply: Mapping[str, Any]) -> bool:

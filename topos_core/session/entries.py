@@ -26,6 +26,7 @@ from topos_core.tape.span import Span
 CommentKind = Literal["entry", "ignore", "off"]
 
 _COMMENT: Final = re.compile(r"#\s*topos:\s*(?P<body>.*)$")
+_MENTION: Final = re.compile(r"#\s*topos:")
 _LISTED: Final = re.compile(r"(?P<kind>ignore|off)\s*\[(?P<names>[^\]]*)\]\s*(?P<reason>.*)$")
 _MEANT: Final = re.compile(r"\w+\s*\[|(ignore|off|entry|entries)\b", re.IGNORECASE)
 _CODE: Final = re.compile(r"TP\d{3}$")
@@ -95,7 +96,7 @@ def find(text: str, path: str) -> Marks:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape is the linter's business
             tree = ast.parse(text, path)
-        comments = tuple(_comments(text, path))
+        comments = tuple(_comments(text, path)) if _MENTION.search(text) else ()  # tokens cost more than the tree
     except SyntaxError as error:
         raise TraceError(f"syntax error: {error.msg}", code="TP403", span=_syntax_span(error, path)) from None
     except (ValueError, RecursionError, MemoryError) as error:  # null bytes, or nesting that no parser follows
