@@ -61,7 +61,7 @@ class Attempt:
         reduced: The labels of the reduction that met every reduced digit; it is one of them.
         alias: A reduced digit that is another digit.
         reductions: (labels, digits, function) of every reduction.
-        signs: (hole, sign) pairs that the factor of a hole must have.
+        signs: What must have which sign, and the function that says so.
         scalars: Constants bound to a value that is one number at run time.
         choices: How many candidates there were at each choice; `script` says which comes first.
     """
@@ -77,7 +77,7 @@ class Attempt:
         self.reduced: dict[int, tuple[str, ...]] = {}
         self.alias: dict[int, int] = {}
         self.reductions: list[tuple[tuple[str, ...], tuple[int, ...], Func]] = []
-        self.signs: list[tuple[str, float]] = []
+        self.signs: list[tuple[Coefficient, float, Func]] = []
         self.scalars: dict[str, Func] = {}
         self.held: list[Held] = []
         self.choices: list[int] = []
@@ -166,13 +166,9 @@ class Attempt:
         return None
 
     def _match_reduce(self, template: Func, func: Func, map_: Map) -> Coefficient | None:
-        if template.name != func.name:
-            hole = template.kids[0].func.name if len(template.kids) == 1 else ""
-            if {template.name, func.name} != {"max", "min"} or not hole:
-                return self.fail("kind", template, func, func)
-            self.signs.append((hole, -1.0))  # the greatest of -x is minus the least of x
-        elif template.name != "sum" and len(template.kids) == 1 and template.kids[0].func.kind == "hole":
-            self.signs.append((template.kids[0].func.name, 1.0))
+        pulled = self.template.pulled.get(template.number, ())
+        if template.name != func.name and not ({template.name, func.name} == {"max", "min"} and pulled):
+            return self.fail("kind", template, func, func)
         label = tuple(sorted(self.template.labels[extent] for extent in template.reduced))
         fresh = tuple(range(len(self.extents), len(self.extents) + len(func.reduced)))
         self.extents += func.reduced
@@ -181,7 +177,11 @@ class Attempt:
         self.reductions.append((label, fresh, func))
         outer = (*map_, *fresh)
         kids = [Kid(kid.func, composed(kid.map, outer), kid.weight) for kid in func.kids]
-        return self._assign(template, func, kids)
+        own = self._assign(template, func, kids)
+        if own is not None:
+            sign = 1.0 if template.name == func.name else -1.0  # the greatest of -x is minus the least of x
+            self.signs += [(quotient(one, own), sign, func) for one in pulled]
+        return own
 
     def _assign(self, template: Func, func: Func, kids: list[Kid]) -> Coefficient | None:
         """Gives each operand of the template one of the program's: as written first, then with shared ones opened."""

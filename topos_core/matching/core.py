@@ -73,6 +73,7 @@ class Keys:
         self.made: dict[int, list[int]] = {}
         self.windows: dict[int, int] = {}
         self.factors: dict[int, tuple[float, ...]] = {}
+        self.pulled: dict[int, tuple[Symbol, ...]] = {}
         self._layer = views
         self._symbolic = symbolic
         self._holes = holes or {}

@@ -9,10 +9,10 @@ from typing import Final
 from topos_core.matching.affine import Digits
 from topos_core.matching.core import Key, Keys, Rule, rounded
 from topos_core.matching.frame import Frame, framed, outward
-from topos_core.matching.func import Form, Kid, Map, composed, form, identity_map
+from topos_core.matching.func import Form, Func, Kid, Map, composed, form, identity_map
 from topos_core.matching.products import power, unified
 from topos_core.matching.sums import merged_terms
-from topos_core.matching.symbol import Coefficient
+from topos_core.matching.symbol import Coefficient, Symbol
 from topos_core.tape.op import Op
 from topos_core.tape.type import FLOATS
 
@@ -54,7 +54,9 @@ def _reduced(keys: Keys, op: Op, name: str) -> Key | None:
         if not coefficient < 0:
             return None  # the greatest of 0 * x
         name = {"max": "min", "min": "max"}[name]
-    return _made(keys, x, name, coefficient, kids, frame, gone, kept)
+    key = _made(keys, x, name, coefficient, kids, frame, gone, kept)
+    _pulled(keys, keys.func_of(key[1]), coefficient)
+    return key
 
 
 def _matmul(keys: Keys, value: int, op: Op) -> Key | None:
@@ -96,6 +98,7 @@ def _logsumexp(keys: Keys, value: int, op: Op) -> Key | None:
     if not gone:
         return coefficient, keys.mapped(own, kept, frame)
     most, places = keys.table.make("reduce", "max", [own], frame.extents, None, gone)
+    _pulled(keys, most, coefficient)
     top = Kid(most, tuple(outward(places, len(most.shape))), -1.0)
     kids, factor = merged_terms([own, top])
     shifted, places = keys.table.make("sum", "", [k._replace(weight=k.weight / factor) for k in kids], frame.extents)
@@ -108,6 +111,12 @@ def _logsumexp(keys: Keys, value: int, op: Op) -> Key | None:
     kids, factor = merged_terms(ends)
     scaled = [kid._replace(weight=rounded(kid.weight / factor)) for kid in kids]
     return factor, keys.placed(keys.table.make("sum", "", scaled, frame.extents), kept, frame)
+
+
+def _pulled(keys: Keys, func: Func, coefficient: Coefficient) -> None:
+    """Keeps which symbols stand in front of a template's extreme: they were taken out as if they were positive."""
+    if isinstance(coefficient, Symbol) and func.kind == "reduce" and func.name in ("max", "min"):
+        keys.pulled[func.number] = (*keys.pulled.get(func.number, ()), coefficient)
 
 
 def _made(

@@ -128,9 +128,11 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
             fault = NumberFault(f"the factor of {hole}", 1.0, factor, divisor_fault(factor, known))
             attempt.fail("constant", fault, None, attempt.bound[hole][0])
             return False
-    for hole, sign in attempt.signs:
-        if not known.get(FACTOR + hole, 1.0) * sign > 0:
-            attempt.fail("sign", hole, known[FACTOR + hole], attempt.bound[hole][0])
+    for wanted, sign, func in attempt.signs:
+        number, open_ = Symbol.of(wanted).reduced(known)
+        if open_ or not number * sign > 0:
+            holes = sorted(hole for hole in template.holes if FACTOR + hole in Symbol.of(wanted).names)
+            attempt.fail("sign", holes, number, func)
             return False
     attempt.known = known
     return True

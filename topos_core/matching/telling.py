@@ -72,7 +72,7 @@ def told(keys: Keys, missed: Missed) -> Words | None:
         case "exponent":
             return Words("exponent", f"the power {expected.weight:g}", f"the power {found.weight:g}")
         case "sign":
-            return Words("sign", f"a positive factor of {expected}", _nice(found))
+            return Words("sign", f"a positive factor of {' and '.join(expected) or 'what is compared'}", _nice(found))
         case "extra" | "missing":
             return Words("structure", f"{len(expected.kids)} operands of {_wanted(expected)}", f"{len(found)} operands")
         case "kind" | "arity" | "shape":

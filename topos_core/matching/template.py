@@ -139,6 +139,7 @@ class Template:
         operands: The root's operands at least and at most, nested ones opened at least, as written at most.
         weights: How specific each function is, by its number.
         size: How many steps a full match has.
+        pulled: What stands in front of each extreme (max, min), by its number: `max(-x)` is `-min(x)`.
     """
 
     term: Term
@@ -161,6 +162,7 @@ class Template:
     operands: tuple[int, int]
     weights: Mapping[int, int]
     size: int
+    pulled: Mapping[int, tuple[Symbol, ...]]
 
     @property
     def is_scaled(self) -> bool:
@@ -266,6 +268,7 @@ def _template(
         (len(root.kids) if nary else 0, most),
         weights,
         sum(1 for _ in _below(root)),
+        keys.pulled,
     )
 
 

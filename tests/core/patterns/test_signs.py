@@ -62,3 +62,27 @@ def test_whatever_matches_a_norm_turned_round_computes_it(norm, value):
 def test_a_norm_turned_round_is_none_where_no_value_has_that_norm(norm, value):
     _, pool = searched(lambda x, b: NORMS[norm](VALUES[value](x, b), True), SPECS)
     assert [match for match in pool.matches if match.pattern == norm] == []
+
+
+@pytest.mark.parametrize("factor", [1.0, -1.0, 2.0, -0.5])
+@pytest.mark.parametrize("scale", [1.0, -1.0, -0.577])
+def test_attention_and_softmax_of_negated_scores_are_what_they_compute(scale, factor):
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        scores = (q * factor) @ k.swapaxes(1, 2) * scale
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        return powers / powers.sum(-1, keepdims=True) @ v
+
+    tape, pool = searched(attend, {"q": "f64[2,4,3]", "k": "f64[2,4,3]", "v": "f64[2,4,3]"})
+    assert match_at_result(tape, pool, "attention") is not None
+    for each in pool.matches:
+        agrees(tape, each)
+
+
+def test_a_softmax_of_negated_values_is_shifted_by_their_least():
+    def attend(x: Any) -> Any:
+        powers = np.exp(x.min(-1, keepdims=True) - x)
+        return powers / powers.sum(-1, keepdims=True)
+
+    tape, pool = searched(attend, {"x": "f64[2,4,3]"})
+    for each in pool.matches:
+        agrees(tape, each)
