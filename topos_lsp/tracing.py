@@ -27,6 +27,7 @@ from topos_lsp.documents import Document, Documents
 from topos_lsp.edits import Edit
 from topos_lsp.files import Failure, File, Plan, Stale
 from topos_lsp.homes import Home, Homes
+from topos_lsp.memory import trim
 from topos_lsp.settings import Settings
 from topos_lsp.view import View
 
@@ -314,7 +315,9 @@ class Tracing:
         specs = [file.entries[name] for name in names]
         path = file.document.path
         reply = agent.trace(path, text, entries=names, specs=specs, options=options, progress=work.report)
-        return reply, zlib.compress(json.dumps(reply).encode(), 1) if _is_final(reply) else None
+        packed = zlib.compress(json.dumps(reply).encode(), 1) if _is_final(reply) else None
+        trim()
+        return reply, packed
 
     def _take(self, file: File, reply: Mapping[str, Any]) -> None:
         """Takes a reply: each entry has a new plan, or keeps its old one with the reason why there is no newer."""
