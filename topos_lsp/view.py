@@ -28,9 +28,10 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding with its place in the file; `related` holds those of its related places that are in the file too."""
+    """A finding, its number in the document, its place in the file, and those of its related places that are in the file too."""
 
     row: Row
+    number: int
     place: int
     related: tuple[int | None, ...] = ()
 
@@ -96,7 +97,7 @@ def view(document: PlanDocument, path: str) -> View | None:
 def _add_findings(made: View, places: _Places) -> None:
     document = made.document
     regions = {region["id"]: region for region in document["regions"]}
-    for finding in document["findings"]:
+    for number, finding in enumerate(document["findings"]):
         region = regions.get(finding["region"])
         location = None
         if region is not None and finding["code"] == "TP101" and region["observations"]:
@@ -108,7 +109,7 @@ def _add_findings(made: View, places: _Places) -> None:
             place = places.of(location) if location is not None else places.called(finding)
         if place is not None:
             related = tuple(places.written(row) for row in finding["related"])
-            made.findings.append(Finding(finding, place, related))
+            made.findings.append(Finding(finding, number, place, related))
 
 
 class _Places:

@@ -19,7 +19,7 @@ BAD = {
     "exit": ("import os; os._exit(3)\n", "TP407"),
     "leave": ("import sys; sys.exit(0)\n", "TP407"),
     "abort": ("import os; os.abort()\n", "TP407"),
-    "memory": ("x = b'0' * (1 << 30); x += x\n", "TP406"),
+    "memory": ("x = b'0' * (400 << 20); x += x\n", "TP406"),
     "raising": ("raise ValueError('no \\x1b[31m')\n", "TP402"),
     "missing": ("import no_such_module\n", "TP404"),
     "syntax": ("def (\n", "TP403"),
@@ -42,7 +42,7 @@ def shared(tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     folder = home / "project"
     folder.mkdir()
-    (folder / "pyproject.toml").write_text('[tool.topos]\nseconds = 3\nmemory = "600 MiB"\n')
+    (folder / "pyproject.toml").write_text('[tool.topos]\nseconds = 5\nmemory = "300 MiB"\n')
     client = Client(home)
     client.initialize(folder, options=VOUCHED)
     client.folder = folder

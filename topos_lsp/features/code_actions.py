@@ -46,8 +46,11 @@ def _fixes(server: Server, document: Document, start: int, end: int) -> Iterator
     shown = list(diagnostics.compose(server, document))
     for file, plan, seen in server.tracing.plans(document):
         for placed in seen.findings:
-            number = seen.document["findings"].index(placed.row)
-            if number in plan.hidden or seen.anchors.gone(placed.place) or not _touches(seen, placed.place, start, end):
+            if (
+                placed.number in plan.hidden
+                or seen.anchors.gone(placed.place)
+                or not _touches(seen, placed.place, start, end)
+            ):
                 continue
             about = [each for each in shown if _speaks_of(each, placed.row, file)]
             if plan.stale is None:

@@ -41,11 +41,11 @@ def register(server: Server) -> None:
         file = _file(server, uri)
         name, key = (*wanted, None, None)[:2]
         plan = file.plans.get(name) if isinstance(name, str) else None
-        if not server.homes.is_trusted(file.document.path):
-            raise Refused("the folder is not trusted, so its code is not run")
         if not os.path.isfile(file.document.path):
             raise Refused("the viewer reads files, and this buffer has none; save it first")
         try:
+            if not server.homes.is_trusted(file.document.path):
+                raise Refused("the folder is not trusted, so its code is not run")
             target = plan.target if plan is not None else None
             url = await server.viewers.url(file.document.path, target, key if isinstance(key, str) else None)
         except ToposError as error:

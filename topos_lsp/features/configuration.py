@@ -24,7 +24,7 @@ def register(server: Server) -> None:
     @server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
     async def changed(params: lsp.DidChangeConfigurationParams) -> None:
         pushed = plain(params.settings)
-        section = pushed.get(SECTION, pushed) if isinstance(pushed, dict) else None
+        section = pushed.get(SECTION) if isinstance(pushed, dict) else None
         if server.can("workspace.configuration"):
             section = await _pull(server)
         _take(server, section)

@@ -92,11 +92,13 @@ def compose(server: Server, document: Document) -> Iterator[lsp.Diagnostic]:
     """Makes a buffer's diagnostics: from every plan that it sees something of, and from its own failures."""
     told: set[tuple[Any, ...]] = set()
     for file, plan, seen in server.tracing.plans(document):
-        for number, finding in enumerate(seen.document["findings"]):
-            if number in plan.hidden or not server.settings.shows(finding["code"]):
-                continue
-            placed = next((each for each in seen.findings if each.row is finding), None)
-            if placed is None or seen.anchors.gone(placed.place):
+        for placed in seen.findings:
+            finding = placed.row
+            if (
+                placed.number in plan.hidden
+                or not server.settings.shows(finding["code"])
+                or seen.anchors.gone(placed.place)
+            ):
                 continue
             key = (
                 finding["code"],

@@ -112,7 +112,7 @@ class _Found:
         code = f" {self._code(row['code'])}" if row["code"] else ""
         word = row["verdict"].replace("_", " ")
         yield f"{self._verdict(word + ': ')}{self._text(title)}{count}{code}"
-        yield self._text(row["reason"].partition(": ")[2])
+        yield self._text(row["reason"].partition(": ")[2] or row["reason"])
         if row["details"]:
             yield self._text(row["details"][0])
         if row["action"]:
@@ -159,7 +159,7 @@ class _Found:
 
     def _code(self, code: str) -> str:
         link = self.server.links.get(code)
-        return f"[{code}]({link})" if self.markdown and link is not None else code
+        return f"[{code}]({link})" if self.markdown and link is not None else self._text(code)
 
 
 _READING = ("TP101", "TP102")
