@@ -135,7 +135,8 @@ def _compared(tape: Tape, formula: Formula, value: int, result: int, seed: int) 
         return Certificate("true", "", 0)
     count, compared = SAMPLES, 0
     assumed: set[str] = set()
-    bound = set(formula.leaves.values())  # where a twin of a bound value is read, both sides go down to the inputs
+    bound = {leaf: leaf for leaf in _independent(tape, set(formula.leaves.values()))}
+    twins = False
     for attempt in range(ROUNDS):
         salt = seed * ROUNDS + attempt + 1
         functions = Functions(salt, lenient=attempt >= STRICT)
@@ -143,13 +144,16 @@ def _compared(tape: Tape, formula: Formula, value: int, result: int, seed: int) 
         limit = LIMIT if count > 1 else 16 * LIMIT
         flat = _chosen(shape, count, np.random.default_rng(salt))
         try:
-            recorded = Pull(tape, {leaf: leaf for leaf in bound}, random.at, functions, limit)
+            recorded = Pull(tape, bound, random.at, functions, limit)
             left = recorded.at(value, unflattened(flat, shape))
             right = Pull(formula.tape, formula.leaves, recorded.at, functions, limit).at(
                 result, unflattened(flat, other)
             )
         except Unbound:
-            bound = {*tape.inputs, *tape.parameters}
+            if twins:
+                bound = {value: value for value in (*tape.inputs, *tape.parameters)}
+            else:  # a value that was computed twice stands for either
+                bound, twins = _with_twins(tape, bound), True
             continue
         except Unprovable as limit:
             return Certificate("not provable", str(limit), compared, tuple(sorted(assumed)))
@@ -173,6 +177,39 @@ def _compared(tape: Tape, formula: Formula, value: int, result: int, seed: int) 
         if compared >= (NEEDED if attempt != STRICT - 1 and count > 1 else FEWER):
             return Certificate("true", "", compared, tuple(sorted(assumed)))
     return Certificate("not provable", f"only {compared} samples say anything", compared, tuple(sorted(assumed)))
+
+
+def _independent(tape: Tape, bound: set[int]) -> set[int]:
+    """Leaves out bound values that are computed from others: a residual that is a view of the image, say."""
+    lowest = min(bound, default=0)
+    kept = set()
+    for value in bound:
+        seen: set[int] = set()
+        todo = [operand for operand in tape.ops[value].operands if operand >= lowest]
+        while todo and not bound & seen:
+            each = todo.pop()
+            if each not in seen:
+                seen.add(each)
+                todo += [operand for operand in tape.ops[each].operands if operand >= lowest]
+        if not bound & seen:
+            kept.add(value)
+    return kept
+
+
+def _with_twins(tape: Tape, bound: Mapping[int, int]) -> dict[int, int]:
+    """Adds the values that are computed as a bound one is, op by op; linear in the tape."""
+    numbers: list[int] = []
+    known: dict[Any, int] = {}
+    for value, op in enumerate(tape.ops):
+        key: Any = value
+        if op.name == "constant" and isinstance(op.attributes["value"], np.generic):
+            key = op.name, op.type, op.attributes["value"].tobytes()
+        elif op.operands:
+            attributes = tuple((name, repr(each)) for name, each in op.attributes.items())
+            key = op.name, tuple(numbers[operand] for operand in op.operands), attributes
+        numbers.append(known.setdefault(key, len(known)))
+    leaves = {numbers[value]: leaf for value, leaf in bound.items()}
+    return {value: leaves[number] for value, number in enumerate(numbers) if number in leaves}
 
 
 def _chosen(shape: tuple[int, ...], count: int, rng: np.random.Generator) -> np.ndarray:

@@ -3,7 +3,7 @@
 Recognises
     `exp(x - max(x)) / sum(exp(x - max(x)))`, and without the shift, over one axis or several, in any rank and layout: axes
     kept or not, the division as a product with a reciprocal or a power, the sum as a product with ones. A temperature is a
-    factor of x. A shift by anything that is constant along the normalised axes leaves a softmax of what is shifted.
+    factor of x. Without the shift a kernel has the better range: it overflows only where x itself is +inf. A shift by anything that is constant along the normalised axes leaves a softmax of what is shifted.
 
 Why it pays
     One kernel reads x once and writes once, a row at a time; the recorded ops read and write it five times.
@@ -27,6 +27,7 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.binding import Found
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
@@ -47,9 +48,15 @@ def unshifted(x: Any) -> Any:
     return powers / anchor(powers.sum(-1, keepdims=True))
 
 
+def facts(found: Found) -> CoreFacts | None:
+    """Gives the facts of a match; `shifted` says whether the maximum is subtracted first: at +inf that is another result."""
+    return core_facts(found, shifted="no" if found.template.form is unshifted else "yes")
+
+
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Computes the match's own formula, shifted."""
-    return evaluated(TERM.holes, facts, arrays, "k n", formula)
+    """Computes the match's own formula."""
+    form = formula if facts.options["shifted"] == "yes" else unshifted
+    return evaluated(TERM.holes, facts, arrays, "k n", form)
 
 
 def work(tape: Tape, match: Match) -> Work:
@@ -58,7 +65,7 @@ def work(tape: Tape, match: Match) -> Work:
     return Work(4 * root.size + match.facts.extents["k"], root.size, x.bytes, root.bytes)
 
 
-TERM = Term(formula=formula, facts=core_facts, holes={"x": "k n"}, forms=(unshifted,))
+TERM = Term(formula=formula, facts=facts, holes={"x": "k n"}, forms=(unshifted,))
 
 
 def _textbook(x: Any) -> Any:

@@ -140,3 +140,12 @@ def test_a_sum_of_many_logarithms_is_proved():
     answer = certify(tape, match)
     assert answer.answer == "true"
     assert "roots and logs of negative numbers" in answer.assumed
+
+
+def test_a_residual_that_is_a_view_of_the_image_is_pulled_through():
+    def program(x, w):
+        image = x.reshape(1, 3, 6, 6)
+        return nn.conv2d(image, w, padding=1) + image
+
+    tape, match = found("conv_bn_activation", program, x="f32[3,6,6]", w="f32[3,3,3,3]")
+    assert certify(tape, match).answer == "true"

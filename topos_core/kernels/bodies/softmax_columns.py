@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import ROWS
 from topos_core.kernels.vocabulary.combine import combiner
@@ -13,12 +15,13 @@ from topos_core.kernels.vocabulary.memory import loader, logarithm, reader, smal
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.transcendental import exp
+from topos_core.tape.type import numpy_dtype
 
 get = reader(ROWS)
 
 
 def kernel(host: Host, dtype: str, kind: str) -> Any:
-    """Makes the kernel (block, worker) of a `ROWS` block; scratch is two rows of `chunk`."""
+    """Makes the kernel (block, worker) of a `ROWS` block; scratch is two rows of `chunk`; `kind` as for rows."""
     scalar = SCALARS[dtype]
     size, number, wide = scalar.bytes, scalar.numba, SCALARS["f64"].numba
     load, store = loader(scalar), storer(scalar)
@@ -31,7 +34,9 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
     invert = row_map(host, scalar, (1,), lambda emitter, operands: emitter.div(emitter.constant(1.0), operands[0]))
     multiply = row_map(host, scalar, (1, 1), lambda emitter, operands: emitter.mul(*operands))
     subtract = row_map(host, scalar, (1, 1, 1), _less)
-    logs = 1 if kind == "log_softmax" else 0
+    highest = float(np.finfo(numpy_dtype(dtype)).max)
+    bounded = row_map(host, scalar, (1,), lambda emitter, operands: emitter.at_most(operands[0], emitter.constant(highest)))
+    logs, bounds = int(kind == "log_softmax"), int(kind == "unshifted")
 
     def softmax(args, worker):  # type: ignore[no-untyped-def]
         count, inner, chunk = get(args, "count"), get(args, "inner"), get(args, "chunk")
@@ -47,6 +52,8 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
             copy(top, x, width)
             for row in range(1, count):
                 join(top, top, x + row * step, width)
+            if bounds:
+                bounded(top, top, width)
             clear(total, number(0), width)
             if logs == 0:
                 for row in range(count):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import ROWS
 from topos_core.kernels.vocabulary.emitter import Emitter
@@ -13,15 +15,21 @@ from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.totals import row_map_total, row_maximum, row_totals
 from topos_core.kernels.vocabulary.transcendental import exp
+from topos_core.tape.type import numpy_dtype
 
 get = reader(ROWS)
 
 
 def kernel(host: Host, dtype: str, kind: str) -> Any:
-    """Makes the kernel (block, worker) of a `ROWS` block whose inner extent is 1; scratch is one double."""
+    """Makes the kernel (block, worker) of a `ROWS` block whose inner extent is 1; scratch is one double.
+
+    `kind` is softmax, log_softmax or unshifted: recorded without a shift, +inf becomes NaN in its own place only, so the
+    shift that keeps the powers in range stays finite.
+    """
     scalar = SCALARS[dtype]
     size, number = scalar.bytes, scalar.numba
     load, store = loader(SCALARS["f64"]), storer(SCALARS["f64"])
+    highest = numpy_dtype(dtype).type(np.finfo(numpy_dtype(dtype)).max if kind == "unshifted" else np.inf)
     largest = row_maximum(host, scalar)
     add_powers = row_totals(host, scalar, lambda emitter, x, top: (exp(emitter, emitter.sub(x, top)),), 1)
     store_powers = row_map_total(host, scalar, lambda emitter, x, top: exp(emitter, emitter.sub(x, top)))
@@ -38,6 +46,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
                 x, out = get(args, "x") + row * count * size, get(args, "out") + row * count * size
                 # a row that holds a NaN, or nothing but -inf, becomes NaN through its sum
                 top = largest(x, count)
+                top = top if top < highest else highest
                 store(total, 0, 0.0)
                 store_powers(out, total, x, top, count)
                 multiply(out, out, number(1.0 / load(total, 0)), count)
@@ -57,7 +66,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
                 subtract(out, x, top, number(logarithm(load(total, 0))), count)
             item = take(get(args, "counter"))
 
-    return softmax if kind == "softmax" else log_softmax
+    return log_softmax if kind == "log_softmax" else softmax
 
 
 def _less(emitter: Emitter, operands: Sequence[Any]) -> Any:

@@ -1,0 +1,45 @@
+"""Every situation of the corpus has a test here, or stands below with the reason why it waits."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+WAITING = {
+    43: "importer: the same model of two operator sets gives one list of regions",
+    51: "importer: lists of regions of exported torch models, kept as goldens",
+    55: "locks: a lost region fails the build",
+    85: "importer: a shape that differs from the exporter's is an error",
+    95: "importer: a random op that is read twice is never computed twice",
+    102: "sibling_matmul is not in the catalogue yet",
+}
+
+
+def tested() -> set[int]:
+    found: set[int] = set()
+    for path in HERE.glob("test_*.py"):
+        for numbers in re.findall(r"^@case\(([\d, ]+)\)", path.read_text(), re.MULTILINE):
+            found |= {int(number) for number in numbers.split(",")}
+    return found
+
+
+def corpus() -> Path:
+    folder = os.environ.get("TOPOS_CORPUS", str(HERE.parents[2].parent / "shared" / "corpus"))
+    return Path(folder) / "fusion-cases.md"
+
+
+def test_no_situation_waits_and_is_tested_too():
+    assert tested().isdisjoint(WAITING)
+
+
+def test_every_situation_of_the_corpus_has_a_test():
+    if not corpus().is_file():
+        pytest.skip(f"left out: no corpus at {corpus()}; TOPOS_CORPUS names its folder")
+    rows = {int(number) for number in re.findall(r"^\| (\d+) \|", corpus().read_text(encoding="utf-8"), re.MULTILINE)}
+    assert rows
+    assert rows - tested() - WAITING.keys() == set()
+    assert (tested() | WAITING.keys()) - rows == set()
