@@ -117,7 +117,10 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
         assert plan.graph is not None
         return _packed(request, plan.graph, immutable=digest == plan.graph.digest)
 
-    @api.get("/plans/{plan_id}/regions", summary="Regions, observations, findings and liveness")
+    @api.get(
+        "/plans/{plan_id}/regions",
+        summary="Regions (packed: templates, and rows that place them), observations, findings, liveness",
+    )
     def regions(request: Request, plan_id: PlanId) -> Response:
         plan, _ = traced(plan_id)
         assert plan.regions is not None
@@ -137,7 +140,9 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
             raise Refused(404, "unknown", f"no source {index}; the plan has {len(document['sources'])}")
         return {"path": document["paths"][index], "text": document["sources"][index]}
 
-    @api.post("/plans/{plan_id}/whatif", summary="Plans again under other options; answers what changes")
+    @api.post(
+        "/plans/{plan_id}/whatif", summary="Plans again under other options; answers what changes, regions packed"
+    )
     def whatif(request: Request, plan_id: PlanId, asked: Annotated[Asked, Body()]) -> Response:
         plan, document = traced(plan_id, asked.base)
         planned = _ask(lambda: plans.planner.replan(plan.target, asked.options.asked()))

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from topos_web import packing
+
 Document = Mapping[str, Any]
 
 GRAPH: Final = ("paths", "functions", "scopes", "frames", "locations", "spans", "names", "types")
@@ -66,8 +68,8 @@ def regions(document: Document) -> Payload:
 
 
 def plan_data(document: Document) -> dict[str, Any]:
-    """Gives the plan's own part: regions, observations, findings, liveness, figures."""
-    return {name: document[name] for name in (*PLAN, *REGIONS)}
+    """Gives the plan's own part: regions (packed), observations, findings, liveness, figures."""
+    return {**{name: document[name] for name in (*PLAN, *REGIONS)}, "regions": packing.pack(document["regions"])}
 
 
 def skeleton(document: Document) -> dict[str, Any]:
@@ -91,7 +93,7 @@ def changes(base: Document, planned: Document) -> dict[str, Any]:
     after = {region["id"]: region for region in planned["regions"]}
     return {
         **{name: planned[name] for name in PLAN},
-        "changed": [region for region_id, region in after.items() if before.get(region_id) != region],
+        "changed": packing.pack([region for name, region in after.items() if before.get(name) != region]),
         "removed": [region_id for region_id in before if region_id not in after],
         "order": list(after) if list(after) != [r for r in before if r in after] else None,
         "observations": planned["observations"],

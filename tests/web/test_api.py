@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 
 from tests.web.documents import convolution, decoder, hostile
 from tests.web.planners import GivenPlanner
+from topos_web.packing import unpack
 from topos_web.plans import Plans, Traced, plan_id
 
 
@@ -66,7 +67,7 @@ def test_graph_is_packed_where_that_is_accepted(client: TestClient, plan: dict[s
 def test_regions_say_what_the_document_says(client: TestClient, plan: dict[str, Any]) -> None:
     document = convolution(observed=True)
     regions = client.get(f"/api/v1/plans/{plan['id']}/regions").json()
-    assert regions["regions"] == document["regions"]
+    assert unpack(regions["regions"]) == document["regions"]
     assert regions["observations"] == document["observations"]
     assert regions["totals"] == document["totals"]
 
@@ -96,8 +97,9 @@ def ask(client: TestClient, plan: dict[str, Any], options: dict[str, Any], base:
 
 def test_whatif_gives_only_what_changes(client: TestClient, plan: dict[str, Any], planner: GivenPlanner) -> None:
     changes = ask(client, plan, {"ignore": [1]}).json()
-    assert [region["id"] for region in changes["changed"]] == ["convolution@10"]
-    assert changes["changed"][0]["verdict"] == "taken"
+    changed = unpack(changes["changed"])
+    assert [region["id"] for region in changed] == ["convolution@10"]
+    assert changed[0]["verdict"] == "taken"
     assert changes["removed"] == []
     assert changes["counts"]["blocked"] == 0
     assert planner.asked == [("examples/convolution.py:hidden_observed", {"ignore": [1]})]

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from topos_web.packing import unpack
+
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = """\
 import numpy as np
@@ -77,14 +79,14 @@ def test_a_real_model_is_served_in_all_tiers() -> None:
         plan = first_plan(process, url)
         at = f"api/v1/plans/{plan['id']}"
         regions = get(url, f"{at}/regions")
-        blocked = next(r for r in regions["regions"] if r["verdict"] == "blocked")
+        blocked = next(r for r in unpack(regions["regions"]) if r["verdict"] == "blocked")
         assert blocked["code"] == "TP101"
         assert get(url, f"{at}/skeleton")["machines"][:1] == ["host"]
         assert "tp.observe(columns" in get(url, f"{at}/sources/0")["text"]
         node = get(url, f"{at}/nodes/{blocked['root']}")
         assert blocked["id"] in node["regions"]
         changes = post(url, f"{at}/whatif", {"base": plan["revision"], "options": {"ignore": blocked["observations"]}})
-        assert [r["verdict"] for r in changes["changed"] if r["id"] == blocked["id"]] == ["taken"]
+        assert [r["verdict"] for r in unpack(changes["changed"]) if r["id"] == blocked["id"]] == ["taken"]
         assert changes["counts"]["blocked"] == 0
         text = post(url, f"{at}/emitted", {"base": plan["revision"], "options": {"ignore": blocked["observations"]}})[
             "text"

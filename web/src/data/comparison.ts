@@ -36,7 +36,7 @@ export function renumbered(plan: Plan, to: readonly number[]): Plan {
     ...region, root: to[region.root], nodes: all(region.nodes), computing: all(region.computing),
     bindings: Object.fromEntries(Object.entries(region.bindings).map(([name, value]) => [name, to[value]])),
     named: Object.fromEntries(Object.entries(region.named).map(([name, values]) => [name, all(values)])),
-    paths: region.paths.map(all), nearest_free: region.nearest_free === null ? null : to[region.nearest_free],
+    paths: region.paths.map(all), readers: region.readers && all(region.readers), nearest_free: region.nearest_free === null ? null : to[region.nearest_free],
     near_miss: region.near_miss && { ...region.near_miss, at: to[region.near_miss.at] },
   }));
   const observations = plan.observations.map((o): Observation => ({ ...o, value: to[o.value] }));

@@ -58,6 +58,8 @@ export interface Region extends Span {
   envelope: { relative: number; absolute: number; probe: string } | null;
   observations: number[];
   paths: number[][];
+  /** Values outside that read a computed inner value. */
+  readers?: number[];
   nearest_free: number | null;
   near_miss: NearMiss | null;
   fingerprint: string;
@@ -95,7 +97,14 @@ export interface Finding extends Span {
   headline: string;
   details: string[];
   related: (Span & { message: string })[];
-  fix: { title: string; edits: Edit[] } | null;
+  fix: Fix | null;
+  /** Every change that ends it, best first. */
+  fixes?: Fix[];
+}
+
+export interface Fix {
+  title: string;
+  edits: Edit[];
 }
 
 export interface Liveness {
@@ -192,6 +201,12 @@ export interface Options {
   observe?: number[];
   ignore?: number[];
   off?: string[];
+}
+
+/** Regions for the wire: a template holds distances from the root, a row [template, root, occurrence, id, key]. */
+export interface Packed {
+  templates: Omit<Region, 'id' | 'key' | 'root' | 'occurrence'>[];
+  rows: [number, number, number, string | null, string | null][];
 }
 
 export interface Changes extends PlanHead {

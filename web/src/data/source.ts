@@ -1,6 +1,7 @@
 /** Where the page's data come from: the server, or the file itself when the page was exported. */
 
-import type { Changes, Failure, Graph, Options, Plan, PlanState, Region, Skeleton } from './document';
+import type { Changes, Failure, Graph, Options, Packed, Plan, PlanState, Region, Skeleton } from './document';
+import { unpack } from './packing';
 
 export interface Diff {
   before: string;
@@ -42,7 +43,7 @@ export interface Exported {
   state: PlanState;
   skeleton: Skeleton;
   graph: Graph;
-  plan: Plan;
+  plan: PackedPlan;
   sources: string[];
   emitted: string | null;
 }
@@ -55,7 +56,7 @@ export class InlineSource implements Source {
   plans = async (): Promise<PlanState[]> => [this.data.state];
   skeleton = async (): Promise<Skeleton> => this.data.skeleton;
   graph = async (): Promise<Graph> => this.data.graph;
-  plan = async (): Promise<Plan> => this.data.plan;
+  plan = async (): Promise<Plan> => unpacked(this.data.plan);
   text = async (_id: string, path: number): Promise<string> => this.data.sources[path] ?? '';
   whatif = (): Promise<Changes> => Promise.reject(OFFLINE);
   emitted = async (): Promise<string> => {
@@ -77,6 +78,10 @@ export class Refusal extends Error {
   }
 }
 
+type PackedPlan = Omit<Plan, 'regions'> & { regions: Packed };
+
+const unpacked = (plan: PackedPlan): Plan => ({ ...plan, regions: unpack(plan.regions) });
+
 export class ServerSource implements Source {
   readonly live = true;
   constructor(private readonly token: string) {}
@@ -84,11 +89,13 @@ export class ServerSource implements Source {
   plans = (): Promise<PlanState[]> => this.ask('plans');
   skeleton = (id: string): Promise<Skeleton> => this.ask(`plans/${id}/skeleton`);
   graph = (id: string, digest: string): Promise<Graph> => this.ask(`plans/${id}/graph?digest=${digest}`);
-  plan = (id: string): Promise<Plan> => this.ask(`plans/${id}/regions`);
+  plan = async (id: string): Promise<Plan> => unpacked(await this.ask<PackedPlan>(`plans/${id}/regions`));
   text = async (id: string, path: number): Promise<string> =>
     (await this.ask<{ text: string }>(`plans/${id}/sources/${path}`)).text;
-  whatif = (id: string, base: number, options: Options): Promise<Changes> =>
-    this.ask(`plans/${id}/whatif`, { base, options });
+  whatif = async (id: string, base: number, options: Options): Promise<Changes> => {
+    const changes = await this.ask<Omit<Changes, 'changed'> & { changed: Packed }>(`plans/${id}/whatif`, { base, options });
+    return { ...changes, changed: unpack(changes.changed) };
+  };
   emitted = async (id: string, base: number, options: Options): Promise<string> =>
     (await this.ask<{ text: string }>(`plans/${id}/emitted`, { base, options })).text;
   diff = (a: string, b: string): Promise<Diff> =>

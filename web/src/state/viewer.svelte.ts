@@ -446,7 +446,12 @@ export class Viewer {
     if (!base || !skeleton) return null;
     const ignored = new Set(options.ignore ?? []);
     const blockers = base.regions.filter((r) => r.observations.length && r.observations.every((row) => ignored.has(row)));
-    const fixes = base.findings.filter((f) => f.fix?.edits.length && blockers.some((r) => r.id === f.region)).map((f) => f.fix!);
+    const moves = (options.observe ?? []).length > 0; // observe elsewhere instead, or stop
+    const fixes = base.findings.flatMap((finding) => {
+      if (!blockers.some((region) => region.id === finding.region)) return [];
+      const known = (finding.fixes ?? (finding.fix ? [finding.fix] : [])).filter((fix) => fix.edits.length);
+      return known.find((fix) => fix.edits.some((edit) => edit.text.trim() !== '') === moves) ?? known.slice(0, 1);
+    });
     if (!fixes.length) return null;
     const byPath = new Map<string, typeof fixes[number]['edits']>();
     for (const edit of fixes.flatMap((fix) => fix.edits)) {

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.web.documents import Document, convolution, decoder, hostile, norms
+from topos_web import payloads
+from topos_web.packing import pack, unpack
+
+DOCUMENTS = [convolution(observed=True), convolution(observed=False), norms(), decoder(1000), hostile()]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d["target"])
+def test_regions_come_back_to_the_letter(document: Document) -> None:
+    packed = json.loads(json.dumps(pack(document["regions"])))
+    assert unpack(packed) == document["regions"]
+
+
+def test_repeated_blocks_share_templates() -> None:
+    packed = pack(decoder(10_000)["regions"])
+    assert len(packed["rows"]) > 800
+    assert len(packed["templates"]) < 10_000  # scopes differ; what repeats inside one does not
+    flat = pack(decoder(10_000, scoped=False)["regions"])
+    assert len(flat["templates"]) == 5
+
+
+def test_ids_that_follow_no_rule_are_kept() -> None:
+    regions = norms()["regions"]
+    regions[0]["id"], regions[0]["key"] = "odd", "odd/key"
+    regions[3]["winner"] = "no number"
+    regions[3]["contains"] = ["x@007", "y@3", "=z@1"]
+    assert unpack(pack(regions)) == regions
+
+
+def test_the_page_unpacks_alike(tmp_path: Path) -> None:
+    """Runs the page's own function, as built, where node is installed."""
+    node = shutil.which("node")
+    source = Path(__file__).resolve().parents[2] / "web" / "src" / "data" / "packing.ts"
+    esbuild = source.parents[2] / "node_modules" / "rolldown"
+    if node is None or not esbuild.exists():
+        pytest.skip("the package node, or npm ci in web/, is missing")
+    script = f"""
+    import {{ rolldown }} from {json.dumps(str(esbuild / "dist" / "index.mjs"))};
+    import {{ readFileSync }} from 'node:fs';
+    const bundle = await rolldown({{ input: {json.dumps(str(source))} }});
+    const {{ output }} = await bundle.generate({{ format: 'esm' }});
+    const {{ unpack }} = await import('data:text/javascript,' + encodeURIComponent(output[0].code));
+    process.stdout.write(JSON.stringify(unpack(JSON.parse(readFileSync(0, 'utf8')))));
+    """
+    file = tmp_path / "unpack.mjs"
+    file.write_text(script)
+    for document in DOCUMENTS:
+        packed = json.dumps(pack(document["regions"]))
+        told = subprocess.run([node, str(file)], input=packed, capture_output=True, text=True, check=True).stdout
+        assert json.loads(told) == [
+            {k: v for k, v in region.items() if k != "readers"} | ({"readers": region["readers"]} if "readers" in region else {})
+            for region in document["regions"]
+        ]  # fmt: skip
+
+
+def test_real_repetition_packs_to_little() -> None:
+    document = decoder(10_000, scoped=False)
+    assert len(payloads.regions(document).packed or b"") < 20_000
