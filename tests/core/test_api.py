@@ -258,3 +258,17 @@ def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
         (tmp_path / folder / "same_name_model.py").write_text(f"def main(x):\n    return {op}\n", encoding="utf-8")
     tapes = [tp.load(f"{tmp_path}/{folder}/same_name_model.py:main", tp.f32[3]) for folder in ("one", "two")]
     assert [tape.ops[-1].name for tape in tapes] == ["add", "mul"]
+
+
+@pytest.mark.parametrize(
+    "empty", [{"x": "f32[0,3,8,8]"}, {"x": "f32[2,0,8,8]", "w": "f32[4,0,3,3]"}, {"w": "f32[0,3,3,3]"}]
+)
+def test_a_convolution_without_elements_plans_and_runs(empty):
+    from topos_core import nn
+
+    specs = {"x": "f32[2,3,8,8]", "w": "f32[4,3,3,3]", **empty}
+    tape = tp.trace(lambda x, w: nn.relu(nn.conv2d(x, w, padding=1)), **specs)
+    arrays = [np.ones(tape.type_of(value).shape, "f4") for value in tape.inputs]
+    result = tp.plan(tape, cost="always").run(*arrays)
+    assert result.shape == tape.type_of(tape.results[0]).shape
+    assert not result.any()

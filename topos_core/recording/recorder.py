@@ -43,6 +43,7 @@ class Recorder:
         self.namer = Namer()
         self.captured: dict[int, list[Any]] = {}
         self.last_error: RecordingError | None = None
+        self.last_place = Location(())
         self._infer = {name: row.infer for name, row in definitions().items()}
 
     def record(self, name: str, operands: tuple[Value, ...], attributes: Mapping[str, Any] = NOTHING) -> Value:
@@ -86,10 +87,11 @@ class Recorder:
 
     def error(self, message: str, *related: Value) -> RecordingError:
         """Makes an error at the expression that is being run now, and keeps it: NumPy replaces what `__array__` raises."""
-        span = self.locator.resolve_row(self.locator.here(), self.sources).span
+        place = self.locator.resolve_row(self.locator.here(), self.sources)
         others = tuple(value.recorder.place(value).span for value in related)
-        error = RecordingError(message, span=span, related=others)
-        (CURRENT.get() or self).last_error = error
+        error = RecordingError(message, span=place.span, related=others)
+        current = CURRENT.get() or self
+        current.last_error, current.last_place = error, place
         return error
 
     def foreign(self, *values: Value) -> RecordingError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any
 
@@ -13,8 +14,9 @@ from topos_core.recording.finish import finish
 from topos_core.recording.location import call_user, frame_of, role_of
 from topos_core.recording.model import entry_of
 from topos_core.recording.recorder import Recorder, recording
-from topos_core.recording.signature import arguments_of, code_of
+from topos_core.recording.signature import arguments_of, code_of, returned_at
 from topos_core.recording.structure import flatten
+from topos_core.recording.swallowed import refuse_swallowed
 from topos_core.tape.span import Span
 from topos_core.tape.tape import Tape
 
@@ -65,7 +67,11 @@ def record(
     with collector_paused(), recording(recorder):
         place_inputs(recorder, bound, arguments_of(code, recorder.sources), dims)
         result = _guarded(recorder, function, bound.args, bound.kwargs)
-        structure, leaves = flatten(recorder, result)
+        if recorder.last_error is not None:
+            refuse_swallowed(recorder.last_error, recorder.last_place, recorder.sources)
+        returned = returned_at(code, recorder.sources)
+        with recorder.at(returned) if returned is not None else nullcontext():
+            structure, leaves = flatten(recorder, result)
         return finish(recorder, structure, leaves, code)
 
 

@@ -79,7 +79,7 @@ def _efficiency(convolution: Problem, lanes: int) -> float:
     positions = max(convolution.result[1] * (width + (reach + 1) // 2), 1)
     registers = -(-positions // lanes)
     dense = convolution.result[1] * width / (registers * lanes)
-    if convolution.rows == 1:
+    if convolution.rows <= 1:
         return max(0.01, 0.25 * dense)  # one row has no reuse: it is bound by loads
     tall = 8 if convolution.rows > 4 else 4
     rows = convolution.rows / (-(-convolution.rows // tall) * tall)
