@@ -17,6 +17,7 @@ import numpy as np
 
 from topos_core.errors import InternalError
 from topos_core.matching.catalog import patterns
+from topos_core.matching.closure import computes
 from topos_core.matching.coordinates import unflattened
 from topos_core.matching.field import BAD, FINITE, Element, P, Q
 from topos_core.matching.functions import Functions, Unprovable
@@ -180,18 +181,16 @@ def _compared(tape: Tape, formula: Formula, value: int, result: int, seed: int) 
 
 
 def _independent(tape: Tape, bound: set[int]) -> set[int]:
-    """Leaves out bound values that are computed from others: a residual that is a view of the image, say."""
-    lowest = min(bound, default=0)
+    """Leaves out bound values that only move others: a residual that is a view of the image, say."""
     kept = set()
     for value in bound:
-        seen: set[int] = set()
-        todo = [operand for operand in tape.ops[value].operands if operand >= lowest]
-        while todo and not bound & seen:
+        todo, moved = [value], False
+        while todo and not moved:
             each = todo.pop()
-            if each not in seen:
-                seen.add(each)
-                todo += [operand for operand in tape.ops[each].operands if operand >= lowest]
-        if not bound & seen:
+            if not computes(tape, each):
+                todo += tape.ops[each].operands
+                moved = not bound.isdisjoint(tape.ops[each].operands)
+        if not moved:
             kept.add(value)
     return kept
 

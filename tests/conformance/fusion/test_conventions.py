@@ -93,5 +93,7 @@ def test_only_extents_that_a_kernel_needs_take_part_in_what_is_recognised():
     def program(x):
         return nn.layer_norm(x)
 
-    folds = {at_result(planned(program, {"x": f"f32[{rows},16]"}), "layer_norm").facts.extents["n"] for rows in (1, 3, 64)}
+    folds = {
+        at_result(planned(program, {"x": f"f32[{rows},16]"}), "layer_norm").facts.extents["n"] for rows in (1, 3, 64)
+    }
     assert folds == {16}

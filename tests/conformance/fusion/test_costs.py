@@ -47,7 +47,7 @@ def test_a_search_tries_as_often_per_op_on_a_tape_of_any_length():
         return tp.trace(program, x="f32[4,8]", w="f32[8,8]", scale="f32[8]")
 
     rates = []
-    for count in (20, 160):
+    for count in (20, 80):
         tape = blocks(count)
         pool = search(tape, patterns().values())
         rates.append((pool.attempts / len(tape.ops), len(pool.matches) / count))

@@ -229,5 +229,3 @@ def test_emitted_modules_give_what_was_recorded_with_and_without_the_compilers_f
     for name, (finite, special) in differences.items():
         assert special == 0, f"{name}: NaN or infinity in another place"
         assert finite < 1e-5, name
-
-

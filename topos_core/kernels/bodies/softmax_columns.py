@@ -35,7 +35,9 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
     multiply = row_map(host, scalar, (1, 1), lambda emitter, operands: emitter.mul(*operands))
     subtract = row_map(host, scalar, (1, 1, 1), _less)
     highest = float(np.finfo(numpy_dtype(dtype)).max)
-    bounded = row_map(host, scalar, (1,), lambda emitter, operands: emitter.at_most(operands[0], emitter.constant(highest)))
+    bounded = row_map(
+        host, scalar, (1,), lambda emitter, operands: emitter.at_most(operands[0], emitter.constant(highest))
+    )
     logs, bounds = int(kind == "log_softmax"), int(kind == "unshifted")
 
     def softmax(args, worker):  # type: ignore[no-untyped-def]
