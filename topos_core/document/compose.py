@@ -299,7 +299,8 @@ class Composer:
                 if d.nearest_free is None or kind == "output":  # what is returned is chosen by who calls
                     return phrases.stop_reading(kind)
                 place = written(self.places.value(d.nearest_free))
-                return phrases.read_instead(kind, self.places.called(d.nearest_free), place)
+                value = self.places.called(d.nearest_free)
+                return phrases.read_instead(kind, value, None if value.endswith(place) else place)
             case "TP202":
                 return phrases.take_anyway()
             case "TP203":
@@ -337,9 +338,14 @@ class Composer:
             headline = phrases.blocked_finding(title, value, phrases.reader(observation.kind, name))
             related = [Related(phrases.made_here(), self.places.value(path[0]))]
             related.append(Related(phrases.region_here(title), self.places.value(d.match.root)))
-            details = [*region["details"], *([region["action"]] if region["action"] else [])]
+            place = self.places.location(observation.location)
+            readings = [self.plan.observations[other].location for other in d.observations if other != row]
+            others = list(dict.fromkeys(self.places.location(reading) for reading in readings))
+            related += [Related(phrases.read_too(), other) for other in others]
+            together = [phrases.read_together([written(other) for other in others])] if others else []
+            details = [*region["details"], *together, *([region["action"]] if region["action"] else [])]
             self._finding(
-                "TP101", d, headline, details, self.places.location(observation.location), related, print_,
+                "TP101", d, headline, details, place, related, print_,
                 fixes=self.sources.fixes(observation, d.nearest_free),
             )  # fmt: skip
 

@@ -204,6 +204,11 @@ def over_path(path: Sequence[str]) -> str:
     return "read over " + " -> ".join(path)
 
 
+def read_together(places: Sequence[str]) -> str:
+    """Says who else has to stop reading before anything is gained."""
+    return f"its inside is read at {_listed(places)} too: the cost ends when all of these readings end"
+
+
 def assumed() -> str:
     """Says that nobody could decide whether the value is read."""
     return "assumed: whether it is read could not be decided from outside"
@@ -222,10 +227,10 @@ def repeats(count: int) -> str:
 # -- actions
 
 
-def read_instead(kind: ObservationKind, value: str, place: str) -> str:
-    """Proposes the nearest value that may be read for nothing."""
+def read_instead(kind: ObservationKind, value: str, place: str | None) -> str:
+    """Proposes the nearest value that may be read for nothing; `place` where its name does not tell it."""
     verb = "observe" if kind == "observe" else "read"
-    return f"{verb} {value} at {place} instead: that costs nothing"
+    return f"{verb} {value}{f' at {place}' if place else ''} instead: that costs nothing"
 
 
 def stop_reading(kind: ObservationKind) -> str:
@@ -260,6 +265,11 @@ def allow_fast() -> str:
 def made_here() -> str:
     """Labels the observed value's own line."""
     return "the value is made here"
+
+
+def read_too() -> str:
+    """Labels another reader of the same region's inside."""
+    return "its inside is read here too"
 
 
 def region_here(title: str) -> str:
