@@ -77,7 +77,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def exit_code_of(code: str) -> int:
-    """Gives the exit code of a TP code: 3 for TP4xx, 2 for TP5xx, 4 for what is none."""
+    """Gives the exit code of a TP code: 3 for TP4xx and an extent that nobody gave, 2 for TP5xx, 4 for what is none."""
+    if code == "TP209":
+        return UNTRACED
     return UNTRACED if code.startswith("TP4") else USAGE if code.startswith("TP5") else INTERNAL
 
 

@@ -16,11 +16,12 @@ import numpy as np
 
 from topos_core.errors import ConfigurationError, TraceError
 from topos_core.importers.imported import loading
+from topos_core.importers.model_file import ENTRY
 from topos_core.session import entries as entry_marks
 from topos_core.session.loading import load
 from topos_core.session.places import error_of, position, relative_path
 from topos_core.session.sources import MODEL_FILES, read_source
-from topos_core.session.traced import Traced, trace_entry
+from topos_core.session.traced import Traced, trace_entry, traced_model
 
 Report = Callable[[str, int, int], None]
 
@@ -81,6 +82,8 @@ def perform(state: State, request: Mapping[str, Any], progress: Report) -> dict[
 
 def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[str, Any]:
     path = os.path.normpath(os.path.join(state.root, request["path"]))
+    if path.endswith(MODEL_FILES):
+        return _read_model(state, path, request.get("options") or {}, progress)
     try:
         text = request["text"] if request["text"] is not None else _read(path)
         marks = entry_marks.find(text, path)
@@ -125,6 +128,20 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
     return {"entries": replies}
 
 
+def _read_model(state: State, path: str, options: Mapping[str, Any], progress: Report) -> dict[str, Any]:
+    """Traces the one entry of a model file; nothing of it is run."""
+    target = f"{relative_path(path, state.root)}:{ENTRY}"
+    progress("reading", 0, 2)
+    try:
+        traced = traced_model(target, path, state.root, options.get("dims") or {})
+        progress(ENTRY, 1, 2)
+        state.targets[target] = traced
+        return {"entries": [{"target": target, "document": traced.document(options), "off": traced.off_lines}]}
+    except BaseException as error:
+        state.targets.pop(target, None)
+        return {"entries": [{"target": target, "error": error_of(error, path, state.root)}]}
+
+
 def _placed(error: dict[str, Any], marks: entry_marks.Marks, name: str, root: str) -> dict[str, Any]:
     """Puts an error without a place, as one of an input spec, at the entry's mark."""
     entry = next((entry for entry in marks.entries if entry.name == name), None)
@@ -136,14 +153,8 @@ def _read(path: str) -> str:
 
     Raises:
         ConfigurationError: TP505, it is of another kind, or cannot be read.
-        TraceError: TP409, it is a model file whose importer is missing.
     """
     extension = os.path.splitext(path)[1]
-    if extension in MODEL_FILES:
-        message = (
-            f"{os.path.basename(path)} cannot be read: this version of topos has no importer for {extension} files"
-        )
-        raise TraceError(message, code="TP409")
     if extension != ".py" and os.path.isfile(path):
         kinds = ", ".join((".py", *MODEL_FILES))
         raise ConfigurationError(

@@ -9,6 +9,7 @@ from typing import Any
 from topos_core import api
 from topos_core.errors import ConfigurationError, TraceError
 from topos_core.importers.imported import record, weights_of
+from topos_core.importers.model_file import read_model
 from topos_core.matching.catalog import patterns
 from topos_core.plan.planner import Planner
 from topos_core.plan.request import Request
@@ -186,3 +187,14 @@ def trace_entry(
             code="TP408",
         )
     return Traced(target, path, root, found, tape, api.planner(tape), comments)
+
+
+def traced_model(target: str, path: str, root: str, dims: Mapping[str, int]) -> Traced:
+    """Reads a model file and searches its tape.
+
+    Raises:
+        TraceError: TP402, TP409, TP209, as in `read_model`.
+        ConfigurationError: TP505, it cannot be read.
+    """
+    tape = read_model(path, dims=dims, root=root)
+    return Traced(target, path, root, None, tape, api.planner(tape), ())

@@ -87,7 +87,8 @@ ARGUMENTS = {
     "an entry that is not marked": (["run", "plain.py:f"], 3, "TP408", "no entry 'f'"),
     "a folder without marks": (["check", "empty"], 2, "TP505", "no marked file"),
     "another kind of file": (["plan", "notes.txt"], 2, "TP505", "notes.txt", ".onnx"),
-    "an importer that is missing": (["plan", "net.onnx"], 3, "TP409", "net.onnx"),
+    "an importer that is missing": (["plan", "net.mlir"], 3, "TP409", "net.mlir"),
+    "a model file without a model": (["plan", "net.onnx"], 3, "TP402", "net.onnx"),
     "no command": (["chek"], 2, "TP504", "'chek'", "check"),
     "no target": (["plan"], 2, "TARGET", "--help"),
     "an unknown option": (["plan", "model.py", "--fast"], 2, "--fast", "--help"),
@@ -113,6 +114,7 @@ def test_arguments_that_cannot_be_used(project, capsys, arguments, status, words
     (project / "plain.py").write_text("raise SystemExit('imported')\ndef f(x):\n    return x\n")
     (project / "notes.txt").write_text("topos\n")
     (project / "net.onnx").write_bytes(b"")
+    (project / "net.mlir").write_bytes(b"")
     (project / "empty").mkdir()
     check(capsys, arguments, status, *words)
 

@@ -1,0 +1,1 @@
+"""ONNX operators as formulas, one file a family; the folder is walked."""
