@@ -83,24 +83,16 @@ def _recognised(context: Context) -> _Answers:
     terms = {pattern.identifier: pattern.term for pattern in context.patterns if pattern.term is not None}
     keys = keys_of(context)
     recognised = recognise(keys, Index([Named(name, term) for name, term in terms.items()]))
-    kept = []
-    for one in recognised.found:
-        term = terms[one.identifier]
-        found = one if term.settled is None else term.settled(one)
-        facts = None if found is None else term.facts(found)
-        if facts is not None:
-            kept.append((found, facts))
-    missed, stopped = sifted(keys, recognised, [found for found, _ in kept])
+    missed, stopped = sifted(keys, recognised)
     out: dict[tuple[str, int], Match | NearMiss] = {}
     for miss in missed:
         told = near_miss(keys, miss)
         if told is not None:
             out[miss.identifier, miss.root] = told
-    for found, facts in kept:
+    for found in recognised.found:
         at = found.identifier, found.root
         notes = [note for miss in stopped.get(at, ()) if (note := near_miss(keys, miss)) is not None]
         named = {name: values for name, values in found.named.items() if values}
-        out[at] = Match(
-            *at, dict(found.bindings), found.interior, found.computing, named, facts, tuple(notes)
-        )  # fmt: skip
-    return _Answers(out, {(found.identifier, found.root): found for found, _ in kept})
+        inside = found.interior, found.computing
+        out[at] = Match(*at, dict(found.bindings), *inside, named, found.facts, tuple(notes))
+    return _Answers(out, {(found.identifier, found.root): found for found in recognised.found})

@@ -214,7 +214,7 @@ class Attempt:
                 return self.fail(code, template, kids, func)
         elif template.kind == "sum" and (wanted is None) != (constant is None):
             return self.fail("added", wanted, constant, func)
-        order = sorted(template.kids, key=self._urgency)
+        order = self._order(template)
         if template.kind != "sum":
             picked = self._pick_factors(order, kids, 1.0, func)
             return None if picked is None else picked
@@ -236,9 +236,15 @@ class Attempt:
             return self.fail("added", wanted, left[0].func if left else None, func)
         return factor
 
-    def _urgency(self, kid: Kid) -> int:
-        known = kid.func.kind == "hole" and kid.func.name in self.bound
-        return -self.template.weights[kid.func.number] - known
+    def _order(self, template: Func) -> Sequence[Kid]:
+        """Gives the operands of a template's function, the most specific first: holes last, among them the bound first."""
+        order = self.template.orders[template.number]
+        if len(order) < 2 or order[-2].func.kind != "hole" or not self.bound:
+            return order
+        return sorted(
+            order,
+            key=lambda kid: (kid.func.kind == "hole", kid.func.kind == "hole" and kid.func.name not in self.bound),
+        )
 
     def _pick_factors(
         self, order: Sequence[Kid], kids: list[Kid], factor: Coefficient, func: Func

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from topos_core.matching.affine import Digits
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.closure import computes
 from topos_core.matching.core import FACTOR, Keys
@@ -49,6 +50,7 @@ class Found:
         interior: Values between root and bindings.
         moved: Interior movement of bound values, by hole, and the bound value itself: where an axis has other neighbours.
         named: Values that hold what the template names, by name.
+        facts: The pattern's own facts, once they are known.
     """
 
     identifier: str
@@ -62,6 +64,7 @@ class Found:
     interior: frozenset[int]
     moved: Mapping[str, tuple[int, ...]]
     named: Mapping[str, tuple[int, ...]]
+    facts: Any = None
 
     @property
     def computing(self) -> frozenset[int]:
@@ -215,6 +218,9 @@ def rows_of(keys: Keys, attempt: Attempt, value: int, func: Func, map_: Map) -> 
 def _aligned(view: View, map_: Map, attempt: Attempt) -> list[list[Part]] | None:
     """Gives the parts of each of a view's digits: per form, both sides are the same mixed-radix number."""
     digits = view.digits
+    plain = _bare(digits, map_, view, attempt)
+    if plain is not None:
+        return plain
     parts: list[list[Part]] = [[] for _ in digits]
     used: set[int] = set()
     for k, one in enumerate(map_):
@@ -237,6 +243,24 @@ def _aligned(view: View, map_: Map, attempt: Attempt) -> list[list[Part]] | None
     if any(size != attempt.extents[digit] for digit, size in sizes.items()):
         return None
     return parts
+
+
+def _bare(digits: Digits, map_: Map, view: View, attempt: Attempt) -> list[list[Part]] | None:
+    """The common case: every digit of the value is one digit of the function, and that one of the match."""
+    if len(digits) != len(map_) or any(view.offsets):
+        return None
+    parts: list[list[Part]] = []
+    for extent, coefficients in digits:
+        if coefficients.count(0) != len(coefficients) - 1 or 1 not in coefficients:
+            return None
+        one = map_[coefficients.index(1)]
+        if not isinstance(one, int):
+            return None
+        digit = attempt.root_of(one)
+        if attempt.extents[digit] != extent:
+            return None
+        parts.append([Part(extent, digit, 1)])
+    return parts if len({row[0].digit for row in parts}) == len(parts) else None
 
 
 def _zipped(

@@ -159,6 +159,10 @@ def form(offset: int, terms: Iterable[tuple[int, int]]) -> Form:
 
 def composed(inner: Map, outer: Sequence[Form]) -> Map:
     """Puts forms over a frame (one per digit) into a map over those digits."""
+    try:
+        return tuple([outer[one] for one in inner])  # type: ignore[index]  # bare digits, as nearly always
+    except TypeError:
+        pass
     out: list[Form] = []
     for one in inner:
         if type(one) is int:

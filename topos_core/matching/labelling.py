@@ -23,36 +23,50 @@ class AxisFault(NamedTuple):
 def labelled(attempt: Attempt) -> bool:
     """Sorts the digits of a try into labels; the failure tells which hole varies along a wrong axis."""
     template = attempt.template
-    term = template.term
-    users: dict[int, set[str]] = {}
+    bits, owners, free, bound = template.bits, template.owners, template.free, attempt.bound
+    users: dict[int, int] = dict.fromkeys(range(attempt.root_digits), 0)
+    alias = attempt.alias
     for hole in template.holes:
-        if hole not in attempt.bound:
+        if hole not in bound:
             attempt.fail("unbound", hole, None, attempt.top)
             return False
-        for digit in digits_of(attempt.bound[hole][1]):
-            users.setdefault(attempt.root_of(digit), set()).add(hole)
+        bit = bits[hole]
+        for digit in digits_of(bound[hole][1]):
+            while digit in alias:
+                digit = alias[digit]
+            users[digit] = users.get(digit, 0) | bit
     reduced = _reduced(attempt)
     if reduced is None:
         return False
-    owners: dict[str, frozenset[str]] = {}
-    for hole in template.holes:
-        for label in template.owned[hole].split():
-            owners[label] = owners.get(label, frozenset()) | {hole}
-    everywhere = {label for labels, _, _ in attempt.reductions for label in labels}  # with or without digits here
+    for digit in reduced:
+        users.setdefault(digit, 0)
+    kept = [label for label in owners if label not in template.reduced]  # with or without digits here
     found: dict[str, list[int]] = {label: [] for label in owners}
-    for digit in sorted({*users, *range(attempt.root_digits), *reduced}):
-        using = frozenset(users.get(digit, ()))
-        allowed = reduced.get(digit) or tuple(label for label in owners if label not in everywhere)
-        fitting = next((label for label in allowed if _fits(owners.get(label, frozenset()), using, term.free)), None)
-        if fitting is None:
-            fault = _fault(attempt, digit, using, allowed, owners, digit in reduced)
-            who = next(iter(fault.missing or fault.extra or fault.users), None)
-            func = attempt.bound[who][0] if who is not None else attempt.top
-            attempt.fail("axis", fault, who, func)
+    for digit in sorted(users):
+        using = users[digit]
+        allowed = reduced.get(digit, kept)
+        for label in allowed:
+            owner = owners.get(label, 0)
+            if not (owner ^ using) & ~free and not using & free & ~owner:
+                found[label].append(digit)
+                break
+        else:
+            _misfit(attempt, digit, using, allowed, digit in reduced)
             return False
-        found[fitting].append(digit)
     attempt.labels = found
     return True
+
+
+def _misfit(attempt: Attempt, digit: int, using: int, allowed: Iterable[str], reduced: bool) -> None:
+    template = attempt.template
+
+    def names(mask: int) -> frozenset[str]:
+        return frozenset(hole for hole, bit in template.bits.items() if mask & bit)
+
+    owners = {label: names(mask) for label, mask in template.owners.items()}
+    fault = _fault(attempt, digit, names(using), allowed, owners, reduced)
+    who = next(iter(fault.missing or fault.extra or fault.users), None)
+    attempt.fail("axis", fault, who, attempt.bound[who][0] if who is not None else attempt.top)
 
 
 def _reduced(attempt: Attempt) -> dict[int, tuple[str, ...]] | None:
@@ -73,10 +87,6 @@ def _reduced(attempt: Attempt) -> dict[int, tuple[str, ...]] | None:
             attempt.fail("axis", fault, None, attempt.top)
             return None
     return reduced
-
-
-def _fits(owners: frozenset[str], using: frozenset[str], free: frozenset[str]) -> bool:
-    return owners - free == using - free and using & free <= owners
 
 
 def _fault(

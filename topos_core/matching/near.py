@@ -14,10 +14,9 @@ _STRUCTURE: Final = frozenset(("kind", "arity", "extra", "missing", "exponent"))
 _ONE_MORE_HOLE: Final = frozenset(("axis", "axis-mixed", "constant", "identity"))
 
 
-def sifted(
-    keys: Keys, recognised: Recognised, found: Sequence[Found]
-) -> tuple[list[Missed], Mapping[tuple[str, int], list[Missed]]]:
+def sifted(keys: Keys, recognised: Recognised) -> tuple[list[Missed], Mapping[tuple[str, int], list[Missed]]]:
     """Gives the near misses, and by (pattern, root) of a full match why it did not go on to one more optional hole."""
+    found = recognised.found
     owners: dict[int, list[Found]] = {}
     for match in found:
         for number in {held.func.number for held in match.attempt.held}:
@@ -34,9 +33,6 @@ def sifted(
         anchors = _anchors(keys, recognised, missed)
         if missed.template.lookalike is None and covered.issuperset(anchors):
             continue  # what it is taken for is told by name
-        roots = {keys.funcs[match.root].number for match in found if match.identifier == missed.identifier} & set(
-            anchors
-        )
         around = [match for number in anchors for match in owners.get(number, ())]
         same = [match for match in around if match.identifier == missed.identifier]
         if same:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from topos_core.errors import InternalError
 from topos_core.matching.core import Keys
-from topos_core.matching.func import DEPTH, Func, head
+from topos_core.matching.func import DEPTH, Func, Kid, head
 from topos_core.matching.symbol import Coefficient, Symbol
 from topos_core.recording.recorder import Recorder, recording
 from topos_core.recording.value import Value
@@ -87,6 +87,9 @@ class Term:
         lookalikes: Other formulas that people take for this one.
         free: Holes that need not vary along all of their labels (a mask).
         raw: Holes that are bound without their factor where there is a choice (a scaled query).
+        least: Optional holes of which a match has at least one.
+        family: Patterns of one family exclude each other at a value: the one listed earlier is found.
+        near: Functions that any program has within reach of the root, beside those of the formula.
         settled: Gives what was found in other words, where roles could be taken either way; as it is where left out.
         worth: Says of a failed try (`core.Keys`, `attempt.Attempt`) whether it is worth telling; always where left out.
     """
@@ -100,6 +103,9 @@ class Term:
     lookalikes: tuple[Lookalike, ...] = ()
     free: frozenset[str] = frozenset()
     raw: frozenset[str] = frozenset()
+    least: frozenset[str] = frozenset()
+    family: str = ""
+    near: tuple[str, ...] = ()
     settled: Callable[[Any], Any] | None = None
     worth: Callable[[Any, Any], bool] | None = None
 
@@ -140,6 +146,10 @@ class Template:
         weights: How specific each function is, by its number.
         size: How many steps a full match has.
         pulled: What stands in front of each extreme (max, min), by its number: `max(-x)` is `-min(x)`.
+        orders: Operands of each function, the most specific first, by its number.
+        bits: A bit for each hole; `free` those that need not vary along all of their labels.
+        owners: The holes that vary along each label, as bits.
+        reduced: Labels that some reduction reduces.
     """
 
     term: Term
@@ -163,6 +173,11 @@ class Template:
     weights: Mapping[int, int]
     size: int
     pulled: Mapping[int, tuple[Symbol, ...]]
+    orders: Mapping[int, tuple[Kid, ...]]
+    bits: Mapping[str, int]
+    free: int
+    owners: Mapping[str, int]
+    reduced: frozenset[str]
 
     @property
     def is_scaled(self) -> bool:
@@ -180,6 +195,7 @@ def templates(term: Term) -> tuple[Template, ...]:
         for form, lookalike in [*((form, None) for form in forms), *others]
         for dropped in _choices(term.optional)
         if not form.required & set(dropped) and form.excluded <= set(dropped)
+        if not term.least or not term.least <= set(dropped)
     )
 
 
@@ -231,11 +247,11 @@ def _template(
             needs |= head(func.kind, func.name)
     levels, depth, level = [], 0, [root]
     for k in range(DEPTH):
-        bits = 0
+        heads = 0
         for func in level:
             if func.kind not in ("hole", "one"):
-                bits |= head(func.kind, func.name)
-        levels.append(bits)
+                heads |= head(func.kind, func.name)
+        levels.append(heads)
         if any(func is anchor_func for func in level):
             depth = k
         level = [kid.func for func in level for kid in func.kids]
@@ -247,29 +263,47 @@ def _template(
     for func in keys.table.funcs:
         own = 100 if func.kind in ("apply", "reduce") else 0 if func.kind == "hole" else 50
         weights[func.number] = own + sum(weights[kid.func.number] for kid in func.kids if kid.func.kind != "hole")
+    holes = tuple(keys.hole(value) or "" for value in tape.inputs)
+    bits = {hole: 1 << k for k, hole in enumerate(holes)}
+    owned = {hole: form.labels.get(hole, axes) for hole, axes in term.holes.items()}
+    owners: dict[str, int] = {}
+    for hole in holes:
+        for label in owned[hole].split():
+            owners[label] = owners.get(label, 0) | bits[hole]
+    for name in term.near:
+        needs |= head("apply", name)
     return Template(
-        term,
-        form.formula,
-        {hole: form.labels.get(hole, axes) for hole, axes in term.holes.items()},
-        (*term.constants, *form.constants),
-        form.silent,
-        tuple(keys.hole(value) or "" for value in tape.inputs),
-        lookalike,
-        root,
-        keys.coefficients[result],
-        frozenset((anchor_func.number,)) if anchored is not None else frozenset(),
-        anchor_func,
-        {name: (keys.funcs[value], keys.coefficients[value]) for name, value in marked.items()},
-        tuple(labels[extent] for extent in tape.ops[result].type.shape if extent in labels),
-        labels,
-        needs,
-        tuple(levels),
-        depth,
-        (len(root.kids) if nary else 0, most),
-        weights,
-        sum(1 for _ in _below(root)),
-        keys.pulled,
+        term=term,
+        form=form.formula,
+        owned=owned,
+        constants=(*term.constants, *form.constants),
+        silent=form.silent,
+        holes=holes,
+        lookalike=lookalike,
+        root=root,
+        factor=keys.coefficients[result],
+        anchors=frozenset((anchor_func.number,)) if anchored is not None else frozenset(),
+        anchor=anchor_func,
+        named={name: (keys.funcs[value], keys.coefficients[value]) for name, value in marked.items()},
+        axes=tuple(labels[extent] for extent in tape.ops[result].type.shape if extent in labels),
+        labels=labels,
+        needs=needs,
+        levels=tuple(levels),
+        depth=depth,
+        operands=(len(root.kids) if nary else 0, most),
+        weights=weights,
+        size=sum(1 for _ in _below(root)),
+        pulled=keys.pulled,
+        orders={func.number: tuple(sorted(func.kids, key=_specific(weights))) for func in keys.table.funcs},
+        bits=bits,
+        free=sum(bits[hole] for hole in term.free if hole in bits),
+        owners=owners,
+        reduced=frozenset(labels[extent] for func in _below(root) for extent in func.reduced),
     )
+
+
+def _specific(weights: Mapping[int, int]) -> Callable[[Kid], int]:
+    return lambda kid: -weights[kid.func.number]
 
 
 def _below(func: Func) -> Iterable[Func]:

@@ -8,12 +8,12 @@ above one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from topos_core.matching.attempt import DIGITS, NUMBERS, Attempt, Failure
 from topos_core.matching.binding import Found, found
-from topos_core.matching.core import Keys
+from topos_core.matching.core import WIDEST, Keys
 from topos_core.matching.func import DEPTH, Func, identity_map
 from topos_core.matching.labelling import labelled
 from topos_core.matching.solving import solved
@@ -69,34 +69,54 @@ class Recognised:
 
 
 class _Entry:
-    __slots__ = ("bit", "name", "rank", "template")
+    __slots__ = ("bit", "family", "name", "template")
 
     def __init__(self, name: str, template: Template, bit: int) -> None:
         self.name, self.template, self.bit = name, template, bit
+        self.family = template.term.family or name
 
 
 class Index:
     """The templates of many terms by the kind of function at which they root, and their anchors."""
 
     def __init__(self, terms: Sequence[Named]) -> None:
-        self.roots: dict[tuple[str, str], list[_Entry]] = {}
         self.anchors: dict[tuple[str, str], list[_Entry]] = {}
         self.bits: dict[str, int] = {}
+        self._roots: dict[tuple[str, str], list[_Entry]] = {}
+        self._candidates: dict[Any, tuple[_Entry, ...]] = {}
         for k, named in enumerate(terms):
             bit = self.bits[named.identifier] = 1 << k
             seen: set[Any] = set()
             for template in templates(named.term):
                 entry = _Entry(named.identifier, template, bit)
-                self.roots.setdefault((template.root.kind, template.root.name), []).append(entry)
-                if (
-                    template.anchors
-                    and template.lookalike is None
-                    and not template.silent
-                    and template.form not in seen
-                ):
+                self._roots.setdefault((template.root.kind, template.root.name), []).append(entry)
+                told = template.anchors and template.lookalike is None and not template.silent
+                if told and template.form not in seen:
                     seen.add(template.form)  # the fullest variant of a form comes first
                     func = template.anchor
                     self.anchors.setdefault((func.kind, func.name), []).append(entry)
+
+    def candidates(self, func: Func) -> tuple[_Entry, ...]:
+        """Gives the templates that a function may be, by what occurs near below it; the same for all that look alike."""
+        heads = func.heads
+        kids, width, flat = len(func.kids), min(func.width, WIDEST + 1), not func.shape
+        key = (func.kind, func.name, heads[2], heads[3], heads[4], kids, width, flat)
+        known = self._candidates.get(key)
+        if known is None:
+            known = self._candidates[key] = tuple(
+                entry
+                for entry in self._roots.get((func.kind, func.name), ())
+                if _may_root(entry.template, heads, kids, width, flat)
+            )
+        return known
+
+
+def _may_root(template: Template, heads: Sequence[int], kids: int, width: int, flat: bool) -> bool:
+    """Each level of a template lies at most one level lower in a program: what flattening and opening may add."""
+    levels = template.levels
+    if template.needs & ~heads[4] or levels[3] & ~heads[4] or levels[2] & ~heads[4] or levels[1] & ~heads[3]:
+        return False
+    return template.operands[0] <= width and kids <= template.operands[1] and (flat or bool(template.root.shape))
 
 
 def recognise(keys: Keys, index: Index) -> Recognised:
@@ -108,9 +128,9 @@ def recognise(keys: Keys, index: Index) -> Recognised:
         func = keys.funcs[value]
         if not func.kids or func.kind == "window" or keys.is_movement(value) or not keys.is_live(value):
             continue
-        entries = index.roots.get((func.kind, func.name))
         _warm(keys, index, func, hot, result)
-        if entries is not None:
+        entries = index.candidates(func)
+        if entries:
             _at(keys, value, func, entries, hot[func.number], matched, result)
     return result
 
@@ -124,16 +144,12 @@ def _at(
     matched: dict[tuple[Any, int], float],
     result: Recognised,
 ) -> None:
-    heads, width, kids = func.heads, func.width, len(func.kids)
-    deep, third = heads[-1], heads[3]
     coefficient = keys.coefficients[value]
-    hits: set[str] = set()
-    near: dict[str, tuple[Attempt, Template]] = {}
+    hits: set[str] = set()  # of names and of families
+    near: dict[str, tuple[Attempt, _Entry]] = {}
     for entry in entries:
         template = entry.template
-        if template.needs & ~deep or template.levels[2] & ~deep or template.levels[1] & ~third:
-            continue
-        if width < template.operands[0] or kids > template.operands[1] or entry.name in hits:
+        if entry.family in hits:
             continue
         before = matched.get((template.form, func.number))
         if before is not None and before != coefficient and not template.is_scaled:
@@ -146,9 +162,9 @@ def _at(
                     failure = Failure(NUMBERS + 1, 1 << 20, 0, template.lookalike.code, None, None, func)
                     result.missed.append(Missed(entry.name, template, value, failure, len(attempt.held), attempt))
                 continue
-            match = found(entry.name, keys, template, value, attempt)
+            match = _settled(found(entry.name, keys, template, value, attempt))
             if match is not None:
-                hits.add(entry.name)
+                hits |= {entry.name, entry.family}
                 result.found.append(match)
                 if isinstance(coefficient, float):
                     matched[template.form, func.number] = matched[entry.name, func.number] = coefficient
@@ -158,11 +174,21 @@ def _at(
                 continue
             best = near.get(entry.name)
             if best is None or best[0].failure is None or attempt.failure[:3] > best[0].failure[:3]:
-                near[entry.name] = attempt, template
-    for name, (attempt, template) in near.items():
-        if name not in hits and attempt.failure is not None:
+                near[entry.name] = attempt, entry
+    for attempt, entry in near.values():
+        if entry.name not in hits and attempt.failure is not None:
             held = len({one.func.number for one in attempt.held})
-            result.missed.append(Missed(name, template, value, attempt.failure, held, attempt))
+            result.missed.append(Missed(entry.name, entry.template, value, attempt.failure, held, attempt))
+
+
+def _settled(match: Found | None) -> Found | None:
+    """Gives a match with its pattern's facts; None where it is another pattern's business."""
+    if match is None:
+        return None
+    term = match.template.term
+    settled = match if term.settled is None else term.settled(match)
+    facts = None if settled is None else term.facts(settled)
+    return None if facts is None else replace(settled, facts=facts)
 
 
 def _hot(

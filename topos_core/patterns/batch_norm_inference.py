@@ -134,6 +134,7 @@ PATTERN = Pattern(
         holes={"x": "n c", "mean": "c", "variance": "c", "scale": "c", "shift": "c"},
         optional=("scale", "shift"),
         constants=("epsilon",),
+        family="norm",
         forms=(folded,),
         lookalikes=(
             Lookalike(

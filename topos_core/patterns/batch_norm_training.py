@@ -149,6 +149,7 @@ PATTERN = Pattern(
         holes={"x": "n c", "scale": "c", "shift": "c"},
         optional=("scale", "shift"),
         constants=("epsilon",),
+        family="norm",
         forms=(folded,),
         lookalikes=(
             Lookalike(

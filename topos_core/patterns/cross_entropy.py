@@ -164,6 +164,7 @@ TERM = Term(
     facts=facts,
     holes={"logs": "k n", "target": "k", "classes": "n"},
     optional=("classes",),
+    near=("log",),
     raw=frozenset(("logs", "target")),
     forms=(
         Form(by_class_summed, required=_PROBABILITY, dtypes=_INDEX, silent=True),

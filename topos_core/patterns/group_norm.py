@@ -47,8 +47,8 @@ def formula(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
 
 def facts(found: Found) -> CoreFacts | None:
     """Gives the facts of a match that has groups of several channels, and vectors along them."""
-    vectors, labels = {"scale", "shift"} & set(found.template.holes), found.attempt.labels
-    return core_facts(found) if vectors and labels["c"] and (labels["g"] or labels["s"]) else None
+    labels = found.attempt.labels
+    return core_facts(found) if labels["c"] and (labels["g"] or labels["s"]) else None
 
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -69,7 +69,9 @@ TERM = Term(
     facts=facts,
     holes={"x": "n g c s", "scale": "g c", "shift": "g c"},
     optional=("scale", "shift"),
+    least=frozenset(("scale", "shift")),
     constants=("epsilon",),
+    family="norm",
 )
 
 

@@ -47,10 +47,7 @@ def formula(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
 
 def facts(found: Found) -> CoreFacts | None:
     """Gives the facts of a match with vectors along its channels that is no batch norm."""
-    vectors = {"scale", "shift"} & set(found.template.holes)
-    if not vectors or not found.attempt.labels["c"] or reduces_first_axis(found, "s"):
-        return None
-    return core_facts(found)
+    return core_facts(found) if found.attempt.labels["c"] and not reduces_first_axis(found, "s") else None
 
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -71,7 +68,9 @@ TERM = Term(
     facts=facts,
     holes={"x": "n c s", "scale": "c", "shift": "c"},
     optional=("scale", "shift"),
+    least=frozenset(("scale", "shift")),
     constants=("epsilon",),
+    family="norm",
 )
 
 

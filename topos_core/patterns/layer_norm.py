@@ -95,6 +95,7 @@ TERM = Term(
     holes={"x": "k n", "scale": "n", "shift": "n"},
     optional=("scale", "shift"),
     constants=("epsilon",),
+    family="norm",
     forms=(folded,),
     lookalikes=(
         Lookalike(

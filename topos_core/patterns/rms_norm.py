@@ -73,6 +73,7 @@ TERM = Term(
     holes={"x": "k n", "scale": "n"},
     optional=("scale",),
     constants=("epsilon",),
+    family="norm",
     lookalikes=(
         Lookalike(
             epsilon_outside,
