@@ -24,6 +24,9 @@ Map = tuple[Form, ...]
 DEPTH: Final = 5
 """How many levels below a Func its heads are known."""
 
+REACH: Final = 4
+"""How many levels below a Func are known one by one."""
+
 _HEADS: Final = (
     "leaf", "hole", "one", "window", "sum", "product", "exp", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos", "abs",
     "sign", "select", "cast", "maximum", "minimum", "reduce:sum", "reduce:max", "compare", "pow", "other",
@@ -53,13 +56,15 @@ class Func:
         constant: What a sum adds beside its operands, or None.
         shape, reduced: Extents of its own digits and of the digits that it reduces, numbered after those.
         heads: Bit sets of what occurs within depth 0, 1, ... below.
+        reach: Bit sets of what an operand at depth 0, 1, ... can be, nested sums and products opened or not.
         width: Operands there would be if nested sums or products were opened.
         maker: The first value of the tape that is a multiple of it, or -1.
     """
 
-    __slots__ = ("constant", "heads", "kids", "kind", "maker", "name", "number", "reduced", "shape", "width")
+    __slots__ = ("constant", "heads", "kids", "kind", "maker", "name", "number", "reach", "reduced", "shape", "width")
 
     heads: tuple[int, ...]
+    reach: tuple[int, ...]
     width: int
 
     def __init__(
@@ -76,11 +81,24 @@ class Func:
         self.shape, self.reduced, self.maker = shape, reduced, -1
         self.width = sum(kid.func.width if kid.func.kind == kind else 1 for kid in kids)
         bit = head(kind, name)
-        levels = [bit] * DEPTH
-        for depth in range(1, DEPTH):
-            for kid in kids:
-                levels[depth] |= kid.func.heads[depth - 1]
-        self.heads = tuple(levels)
+        levels, reach = [bit] * DEPTH, [bit, 0, 0, 0]
+        for kid in kids:
+            heads, below = kid.func.heads, kid.func.reach
+            for depth in range(1, DEPTH):
+                levels[depth] |= heads[depth - 1]
+            inner = kid.func
+            while inner.kind == "apply" and inner.name.startswith("cast"):  # a cast in the wrong place is worth telling
+                inner = inner.kids[0].func
+            if kind == "apply" and name.startswith("cast"):
+                for depth in range(REACH):
+                    reach[depth] |= below[depth]
+            elif (inner.kind == "product" and kind in ("product", "reduce")) or inner.kind == kind == "sum":
+                for depth in range(1, REACH):
+                    reach[depth] |= below[depth - 1] | below[depth]
+            else:
+                for depth in range(1, REACH):
+                    reach[depth] |= below[depth - 1]
+        self.heads, self.reach = tuple(levels), tuple(reach)
 
     def __repr__(self) -> str:
         inside = ", ".join(f"#{kid.func.number}{list(kid.map)}:{kid.weight}" for kid in self.kids)

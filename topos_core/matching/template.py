@@ -37,7 +37,8 @@ ANCHOR: Final = "anchor"
 class Lookalike:
     """A known other formula that is taken for the pattern: what the pattern needs and what stands there instead.
 
-    `required` and `excluded` are optional holes that it cannot do without, or does not have.
+    `required` and `excluded` are optional holes that it cannot do without, or does not have; `constants` are numbers that the
+    program chooses beside the term's own.
     """
 
     formula: Callable[..., Any]
@@ -46,6 +47,7 @@ class Lookalike:
     found: str
     required: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
+    constants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,9 @@ class Template:
 def templates(term: Term) -> tuple[Template, ...]:
     """Traces every variant of a term: each form and look-alike with each choice of optional holes, fullest first."""
     forms = [form if isinstance(form, Form) else Form(form) for form in (term.formula, *term.forms)]
-    others = [(Form(other.formula, other.required, other.excluded), other) for other in term.lookalikes]
+    others = [
+        (Form(other.formula, other.required, other.excluded, other.constants), other) for other in term.lookalikes
+    ]
     return tuple(
         _traced(term, form, dropped, lookalike)
         for form, lookalike in [*((form, None) for form in forms), *others]

@@ -14,7 +14,7 @@ from typing import Any, Final
 from topos_core.matching.attempt import DIGITS, NUMBERS, Attempt, Failure
 from topos_core.matching.binding import Found, found
 from topos_core.matching.core import WIDEST, Keys
-from topos_core.matching.func import DEPTH, Func, identity_map
+from topos_core.matching.func import DEPTH, REACH, Func, identity_map
 from topos_core.matching.labelling import labelled
 from topos_core.matching.solving import solved
 from topos_core.matching.template import Template, Term, templates
@@ -98,25 +98,24 @@ class Index:
 
     def candidates(self, func: Func) -> tuple[_Entry, ...]:
         """Gives the templates that a function may be, by what occurs near below it; the same for all that look alike."""
-        heads = func.heads
         kids, width, flat = len(func.kids), min(func.width, WIDEST + 1), not func.shape
-        key = (func.kind, func.name, heads[2], heads[3], heads[4], kids, width, flat)
+        key = (func.kind, func.name, func.reach, func.heads[-1], kids, width, flat)
         known = self._candidates.get(key)
         if known is None:
             known = self._candidates[key] = tuple(
-                entry
-                for entry in self._roots.get((func.kind, func.name), ())
-                if _may_root(entry.template, heads, kids, width, flat)
+                entry for entry in self._roots.get((func.kind, func.name), ()) if _may_root(entry.template, func, flat)
             )
         return known
 
 
-def _may_root(template: Template, heads: Sequence[int], kids: int, width: int, flat: bool) -> bool:
-    """Each level of a template lies at most one level lower in a program: what flattening and opening may add."""
-    levels = template.levels
-    if template.needs & ~heads[4] or levels[3] & ~heads[4] or levels[2] & ~heads[4] or levels[1] & ~heads[3]:
+def _may_root(template: Template, func: Func, flat: bool) -> bool:
+    """Says whether everything that a template needs, level by level, may be found below a function."""
+    if template.needs & ~func.heads[-1]:
         return False
-    return template.operands[0] <= width and kids <= template.operands[1] and (flat or bool(template.root.shape))
+    if any(template.levels[depth] & ~func.reach[depth] for depth in range(1, REACH)):
+        return False
+    least, most = template.operands
+    return least <= func.width and len(func.kids) <= most and (flat or bool(template.root.shape))
 
 
 def recognise(keys: Keys, index: Index) -> Recognised:

@@ -87,6 +87,18 @@ def mask_multiplied(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float) 
     return _weights(q @ k.swapaxes(1, 2) * scale * mask) @ v
 
 
+def guarded(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float, epsilon: float) -> Any:
+    """With something added to the sum of the weights."""
+    powers = np.exp(_shifted(_scores(q, k, mask, scale)))
+    return powers / (powers.sum(-1, keepdims=True) + epsilon) @ v
+
+
+def guarded_late(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float, epsilon: float) -> Any:
+    """With something added to the sum that the second product is divided by."""
+    powers = np.exp(_shifted(_scores(q, k, mask, scale)))
+    return (powers @ v) / (powers.sum(-1, keepdims=True) + epsilon)
+
+
 def facts(found: Found) -> CoreFacts | None:
     """Gives the facts of a match.
 
@@ -131,8 +143,12 @@ def _scores(q: Any, k: Any, mask: Any, scale: float) -> Any:
     return scores if mask is None else scores + mask
 
 
+def _shifted(scores: Any) -> Any:
+    return scores - scores.max(-1, keepdims=True)
+
+
 def _weights(scores: Any) -> Any:
-    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    powers = np.exp(_shifted(scores))
     return anchor(powers / powers.sum(-1, keepdims=True))
 
 
@@ -173,8 +189,19 @@ TERM = Term(
             "mask-multiplied",
             "a mask that is added to the scores or selects them",
             "scores multiplied by a mask: a masked score becomes 0, not -inf",
-            frozenset(("mask",)),
-            frozenset(("keep",)),
+            _ONE,
+            _KEEP,
+        ),
+        *(
+            Lookalike(
+                form,
+                "eps-in-sum",
+                "the weights divided by their sum",
+                "a constant added to the sum, which is never 0 once the maximum is subtracted",
+                excluded=_KEEP,
+                constants=("epsilon",),
+            )
+            for form in (guarded, guarded_late)
         ),
     ),
     free=frozenset(("mask", "keep")),

@@ -30,7 +30,7 @@ from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.summary import core_facts, evaluated
-from topos_core.matching.template import Term, anchor
+from topos_core.matching.template import Lookalike, Term, anchor
 from topos_core.recording.elementary import logsumexp
 from topos_core.tape.tape import Tape
 
@@ -58,6 +58,12 @@ def of_softmax(x: Any) -> Any:
     return anchor(np.log(powers / powers.sum(-1, keepdims=True)))
 
 
+def guarded(x: Any, epsilon: float) -> Any:
+    """With something added to the sum, which makes no row sum to one."""
+    shifted = x - x.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True) + epsilon)
+
+
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula, shifted."""
     return evaluated(TERM.holes, facts, arrays, "k n", formula)
@@ -71,8 +77,20 @@ def work(tape: Tape, match: Match) -> Work:
 
 
 TERM = Term(
-    formula=formula, facts=core_facts, holes={"x": "k n"}, forms=(summed, unshifted, of_softmax)
-)  # fmt: skip
+    formula=formula,
+    facts=core_facts,
+    holes={"x": "k n"},
+    forms=(summed, unshifted, of_softmax),
+    lookalikes=(
+        Lookalike(
+            guarded,
+            "eps-in-sum",
+            "the logarithm of the sum of powers",
+            "a constant added to the sum, which is never 0 once the maximum is subtracted",
+            constants=("epsilon",),
+        ),
+    ),
+)
 
 
 def _textbook(x: Any) -> Any:

@@ -32,7 +32,7 @@ from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.summary import core_facts, evaluated
-from topos_core.matching.template import Term, anchor
+from topos_core.matching.template import Lookalike, Term, anchor
 from topos_core.tape.tape import Tape
 
 
@@ -53,6 +53,12 @@ def facts(found: Found) -> CoreFacts | None:
     return core_facts(found, shifted="no" if found.template.form is unshifted else "yes")
 
 
+def guarded(x: Any, epsilon: float) -> Any:
+    """With something added to the sum, which makes no row sum to one."""
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / (powers.sum(-1, keepdims=True) + epsilon)
+
+
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
     form = formula if facts.options["shifted"] == "yes" else unshifted
@@ -65,7 +71,16 @@ def work(tape: Tape, match: Match) -> Work:
     return Work(4 * root.size + match.facts.extents["k"], root.size, x.bytes, root.bytes)
 
 
-TERM = Term(formula=formula, facts=facts, holes={"x": "k n"}, forms=(unshifted,))
+LOOKALIKES = (
+    Lookalike(
+        guarded,
+        "eps-in-sum",
+        "the powers divided by their sum",
+        "a constant added to the sum, which is never 0 once the maximum is subtracted",
+        constants=("epsilon",),
+    ),
+)
+TERM = Term(formula=formula, facts=facts, holes={"x": "k n"}, forms=(unshifted,), lookalikes=LOOKALIKES)
 
 
 def _textbook(x: Any) -> Any:
@@ -76,6 +91,11 @@ def _textbook(x: Any) -> Any:
 def _first_axis(x: Any) -> Any:
     powers = np.exp(x - x.max(0))
     return powers * (1 / powers.sum(0))
+
+
+def _guarded(x: Any) -> Any:
+    powers = np.exp(x - x.max(1, keepdims=True))
+    return powers / (powers.sum(1, keepdims=True) + 1e-6)
 
 
 def _sum_along_another_axis(x: Any, y: Any) -> Any:
@@ -95,6 +115,7 @@ PATTERN = Pattern(
         Example("over the first axis", _first_axis, {"x": "f32[6,6]"}),
     ),
     counterexamples=(
+        Example("a constant added to the sum", _guarded, {"x": "f32[6,6]"}, "eps-in-sum"),
         Example("something added to the powers", _sum_along_another_axis, {"x": "f32[6,6]", "y": "f32[6,6]"}),
     ),
     term=TERM,
