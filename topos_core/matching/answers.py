@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from topos_core.matching.binding import Found
@@ -54,6 +54,16 @@ def finder(identifier: str) -> Find:
     return find
 
 
+def places(*identifiers: str) -> Callable[[Any], Collection[int]]:
+    """Gives the `where` of a pattern that can answer only where one of these terms does."""
+
+    def where(context: Context) -> Collection[int]:
+        roots = context.once(_recognised).roots
+        return {root for identifier in identifiers for root in roots.get(identifier, ())}
+
+    return where
+
+
 def answers(context: Context) -> Mapping[tuple[str, int], Match | NearMiss]:
     """Gives what every term of the search says of every value."""
     return context.once(_recognised).answers
@@ -72,6 +82,7 @@ def keys_of(context: Context) -> Keys:
 class _Answers(NamedTuple):
     answers: Mapping[tuple[str, int], Match | NearMiss]
     found: Mapping[tuple[str, int], Found]
+    roots: Mapping[str, list[int]]
 
 
 def _keyed(context: Context) -> Keys:
@@ -95,4 +106,7 @@ def _recognised(context: Context) -> _Answers:
         named = {name: values for name, values in found.named.items() if values}
         inside = found.interior, found.computing
         out[at] = Match(*at, dict(found.bindings), *inside, named, found.facts, tuple(notes))
-    return _Answers(out, {(found.identifier, found.root): found for found in recognised.found})
+    roots: dict[str, list[int]] = {}
+    for identifier, root in out:
+        roots.setdefault(identifier, []).append(root)
+    return _Answers(out, {(found.identifier, found.root): found for found in recognised.found}, roots)

@@ -87,16 +87,8 @@ def _stop(match: Found, missed: Missed, stopped: dict[tuple[str, int], list[Miss
 
 def _anchors(keys: Keys, recognised: Recognised, missed: Missed) -> list[int]:
     """Lists the pattern's anchors below the root of a failure."""
-    bit = recognised.bits[missed.identifier]
-    hot = recognised.hot
-    todo, out = [(keys.funcs[missed.root], 0)], []
-    while todo:
-        func, depth = todo.pop()
-        if hot[func.number][0] & bit:
-            out.append(func.number)
-        elif depth < DEPTH:
-            todo += [(kid.func, depth + 1) for kid in func.kids if hot[kid.func.number][DEPTH] & bit]
-    return out or [kid.func.number for kid in keys.funcs[missed.root].kids]
+    func = keys.funcs[missed.root]
+    return recognised.anchors.below(missed.identifier, func, DEPTH) or [kid.func.number for kid in func.kids]
 
 
 def _key(missed: Missed) -> tuple[int, int, int]:

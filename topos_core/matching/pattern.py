@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -49,6 +49,8 @@ class Pattern:
         counterexamples: Programs in which it must not match; `code` is the near miss or decline that must be told.
         evaluate: Computes `root` (row-major, up to reshape) and named results from the facts and the arrays of the
             bindings alone, with NumPy.
+        where: Gives the values at which `find` can answer, where something knows them all at once; the search then asks
+            nowhere else. `roots` where left out.
         term: Its formula, where it is a scalar core: all terms of a search are tried at once, and `find` looks up.
     """
 
@@ -62,4 +64,5 @@ class Pattern:
     examples: tuple[Example, ...] = ()
     counterexamples: tuple[Example, ...] = ()
     evaluate: Callable[[Any, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] | None = None
+    where: Callable[[Any], Collection[int]] | None = None
     term: Term | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -33,27 +33,39 @@ class Pool:
 def search(tape: Tape, patterns: Iterable[Pattern]) -> Pool:
     """Tries every pattern at every live value whose op can be its root."""
     patterns = tuple(patterns)
-    by_op: dict[str, list[Pattern]] = {}
-    for pattern in patterns:
-        for name in pattern.roots:
-            by_op.setdefault(name, []).append(pattern)
+    by_op: dict[str, list[int]] = {}
+    for k, pattern in enumerate(patterns):
+        for name in pattern.roots if pattern.where is None else ():
+            by_op.setdefault(name, []).append(k)
     matches: list[Match] = []
     near: list[NearMiss] = []
     attempts = 0
     with _collector_frozen():
         context = Context(tape, patterns)
+        by_value = _places(context, patterns)
         for value, op in enumerate(tape.ops):
-            candidates = by_op.get(op.name)
-            if candidates is None or not context.is_live(value):
+            asked = by_op.get(op.name, ())
+            if value in by_value:
+                asked = sorted((*asked, *by_value[value]))
+            if not asked or not context.is_live(value):
                 continue
-            for pattern in candidates:
+            for k in asked:
                 attempts += 1
-                found = context.answer(pattern, value)
+                found = context.answer(patterns[k], value)
                 if isinstance(found, Match):
                     matches.append(found)
                 elif found is not None:
                     near.append(found)
         return _settled(context, matches, near, attempts)
+
+
+def _places(context: Context, patterns: Sequence[Pattern]) -> dict[int, list[int]]:
+    """Gives, by value, the numbers of patterns that know where they can answer."""
+    places: dict[int, list[int]] = {}
+    for k, pattern in enumerate(patterns):
+        for value in pattern.where(context) if pattern.where is not None else ():
+            places.setdefault(value, []).append(k)
+    return places
 
 
 def _settled(context: Context, matches: list[Match], near: list[NearMiss], attempts: int) -> Pool:

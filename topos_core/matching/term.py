@@ -1,8 +1,7 @@
 """One pass of all terms over all functions of a tape. No policy; the work per op is bounded.
 
 Each op costs a look-up by the kind of its function, then only templates whose heads all occur near by are tried. An anchor
-is tried on its own, once per function; whether one lies below travels up like heads do, and a failure is a near miss only
-above one.
+is tried on its own, once per function and only below a failure, which is a near miss only above one.
 """
 
 from __future__ import annotations
@@ -56,23 +55,76 @@ class Recognised:
     Args:
         found: Matches, by root.
         missed: Failures above anchors, by root.
-        hot: Per function and depth, the patterns whose anchor lies that near below it, as bits.
-        bits: The bit of each pattern.
+        anchors: Where patterns' anchors lie.
         tries: How many templates were tried.
     """
 
+    anchors: Anchors
     found: list[Found] = field(default_factory=list)
     missed: list[Missed] = field(default_factory=list)
-    hot: dict[int, list[int]] = field(default_factory=dict)
-    bits: dict[str, int] = field(default_factory=dict)
     tries: int = 0
 
 
-class _Entry:
-    __slots__ = ("bit", "family", "name", "template")
+class Anchors:
+    """Which functions are the anchor of a pattern, asked for only where a try has failed; each is tried once."""
 
-    def __init__(self, name: str, template: Template, bit: int) -> None:
-        self.name, self.template, self.bit = name, template, bit
+    def __init__(self) -> None:
+        self.tries = 0
+        self._templates: dict[str, list[Template]] = {}
+        self._known: dict[tuple[str, int], bool] = {}
+
+    def add(self, name: str, template: Template) -> None:
+        """Adds the anchor of one of a pattern's forms."""
+        self._templates.setdefault(name, []).append(template)
+
+    def below(self, name: str, func: Func, depth: int) -> list[int]:
+        """Lists a pattern's anchors within a depth below a function, itself included; none below another one."""
+        templates = self._templates.get(name)
+        if templates is None:
+            return []
+        bits = 0
+        for template in templates:
+            bits |= template.anchor.heads[0]
+        out: list[int] = []
+        level, seen = [func], {func.number}
+        for left in range(depth, -1, -1):
+            following: list[Func] = []
+            for one in level:
+                if one.heads[0] & bits and self._is(name, templates, one):
+                    out.append(one.number)
+                    continue
+                for kid in one.kids:
+                    inner = kid.func
+                    if inner.number not in seen and inner.heads[min(left, DEPTH) - 1] & bits:
+                        seen.add(inner.number)
+                        following.append(inner)
+            level = following
+        return out
+
+    def _is(self, name: str, templates: Sequence[Template], func: Func) -> bool:
+        key = (name, func.number)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = any(self._fits(template, func) for template in templates)
+        return known
+
+    def _fits(self, template: Template, func: Func) -> bool:
+        anchor = template.anchor
+        if (anchor.kind, anchor.name) != (func.kind, func.name) or template.needs & ~func.heads[-1]:
+            return False
+        self.tries += 1
+        attempt = Attempt(template, func)
+        if attempt.match(anchor, func, identity_map(func)) is not None:
+            return True
+        # the right structure along another axis is still the anchor: the near miss that is most worth telling
+        return attempt.failure is not None and attempt.failure.code in ("axis-mixed", "cast")
+
+
+class _Entry:
+    __slots__ = ("family", "name", "template")
+
+    def __init__(self, name: str, template: Template) -> None:
+        self.name, self.template = name, template
         self.family = template.term.family or name
 
 
@@ -80,21 +132,18 @@ class Index:
     """The templates of many terms by the kind of function at which they root, and their anchors."""
 
     def __init__(self, terms: Sequence[Named]) -> None:
-        self.anchors: dict[tuple[str, str], list[_Entry]] = {}
-        self.bits: dict[str, int] = {}
+        self.anchored: list[tuple[str, Template]] = []
         self._roots: dict[tuple[str, str], list[_Entry]] = {}
         self._candidates: dict[Any, tuple[_Entry, ...]] = {}
-        for k, named in enumerate(terms):
-            bit = self.bits[named.identifier] = 1 << k
+        for named in terms:
             seen: set[Any] = set()
             for template in templates(named.term):
-                entry = _Entry(named.identifier, template, bit)
+                entry = _Entry(named.identifier, template)
                 self._roots.setdefault((template.root.kind, template.root.name), []).append(entry)
                 told = template.anchors and template.lookalike is None and not template.silent
                 if told and template.form not in seen:
                     seen.add(template.form)  # the fullest variant of a form comes first
-                    func = template.anchor
-                    self.anchors.setdefault((func.kind, func.name), []).append(entry)
+                    self.anchored.append((named.identifier, template))
 
     def candidates(self, func: Func) -> tuple[_Entry, ...]:
         """Gives the templates that a function may be, by what occurs near below it; the same for all that look alike."""
@@ -120,17 +169,19 @@ def _may_root(template: Template, func: Func, flat: bool) -> bool:
 
 def recognise(keys: Keys, index: Index) -> Recognised:
     """Tries every template at every live value that computes something."""
-    result = Recognised(bits=index.bits)
-    hot = result.hot
+    anchors = Anchors()
+    for name, template in index.anchored:
+        anchors.add(name, template)
+    result = Recognised(anchors)
     matched: dict[tuple[Any, int], float] = {}  # the factor at which a function matched: -x of a matched x is none
     for value in range(len(keys.tape.ops)):
         func = keys.funcs[value]
         if not func.kids or func.kind == "window" or keys.is_movement(value) or not keys.is_live(value):
             continue
-        _warm(keys, index, func, hot, result)
         entries = index.candidates(func)
         if entries:
-            _at(keys, value, func, entries, hot[func.number], matched, result)
+            _at(keys, value, func, entries, matched, result)
+    result.tries += anchors.tries
     return result
 
 
@@ -139,7 +190,6 @@ def _at(
     value: int,
     func: Func,
     entries: Sequence[_Entry],
-    hot: Sequence[int],
     matched: dict[tuple[Any, int], float],
     result: Recognised,
 ) -> None:
@@ -167,7 +217,7 @@ def _at(
                 result.found.append(match)
                 if isinstance(coefficient, float):
                     matched[template.form, func.number] = matched[entry.name, func.number] = coefficient
-        elif attempt.failure is not None and template.lookalike is None and _hot(entry, template, func, hot, matched):
+        elif attempt.failure is not None and template.lookalike is None and _is_near(entry, func, matched, result):
             worth = template.term.worth
             if worth is not None and not worth(keys, attempt):
                 continue
@@ -190,42 +240,11 @@ def _settled(match: Found | None) -> Found | None:
     return None if facts is None else replace(settled, facts=facts)
 
 
-def _hot(
-    entry: _Entry, template: Template, func: Func, hot: Sequence[int], matched: dict[tuple[Any, int], float]
-) -> bool:
-    if hot[min(DEPTH, template.depth + SLACK)] & entry.bit:
+def _is_near(entry: _Entry, func: Func, matched: dict[tuple[Any, int], float], result: Recognised) -> bool:
+    """Says whether a failure is worth telling: above the pattern's anchor, or right above a full match of it."""
+    if any((entry.name, kid.func.number) in matched for kid in func.kids):
         return True
-    return any((entry.name, kid.func.number) in matched for kid in func.kids)
-
-
-def _warm(keys: Keys, index: Index, top: Func, hot: dict[int, list[int]], result: Recognised) -> None:
-    """Tells for a function which anchors lie within each depth below it; functions without an op are visited too."""
-    todo = [top]
-    while todo:
-        func = todo[-1]
-        missing = [kid.func for kid in func.kids if kid.func.number not in hot]
-        if missing:
-            todo += missing
-            continue
-        todo.pop()
-        if func.number in hot:
-            continue
-        own = 0
-        for entry in index.anchors.get((func.kind, func.name), ()):
-            if own & entry.bit or entry.template.needs & ~func.heads[-1]:
-                continue
-            result.tries += 1
-            attempt = Attempt(entry.template, func)
-            held = attempt.match(entry.template.anchor, func, identity_map(func)) is not None
-            # the right structure along another axis is still the anchor: the near miss that is most worth telling
-            if held or (attempt.failure is not None and attempt.failure.code in ("axis-mixed", "cast")):
-                own |= entry.bit
-        levels = [own] * (DEPTH + 1)
-        for kid in func.kids:
-            below = hot[kid.func.number]
-            for depth in range(1, DEPTH + 1):
-                levels[depth] |= below[depth - 1]
-        hot[func.number] = levels
+    return bool(result.anchors.below(entry.name, func, min(DEPTH, entry.template.depth + SLACK)))
 
 
 def _replayed(keys: Keys, value: int, func: Func, template: Template) -> tuple[Attempt, bool]:

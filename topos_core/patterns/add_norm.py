@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.answers import ROOTS
+from topos_core.matching.answers import ROOTS, places
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.joining import joined, match_at
 from topos_core.matching.match import Match
@@ -102,6 +102,7 @@ PATTERN = Pattern(
     documentation=__doc__ or "",
     roots=ROOTS,
     find=find,
+    where=places(*NORMS),
     work=work,
     evaluate=evaluate,
     named=("sum",),

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
@@ -245,6 +245,7 @@ PATTERN = Pattern(
     documentation=__doc__ or "",
     roots=ROOTS,
     find=finder("attention"),
+    where=places("attention"),
     work=work,
     evaluate=evaluate,
     examples=(

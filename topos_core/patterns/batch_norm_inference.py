@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.arrangement import arranged, restored
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
@@ -121,6 +121,7 @@ PATTERN = Pattern(
     documentation=__doc__ or "",
     roots=ROOTS,
     find=finder("batch_norm_inference"),
+    where=places("batch_norm_inference"),
     work=work,
     evaluate=evaluate,
     examples=(Example("by hand", _by_hand, _IMAGE), Example("folded affine", _folded_by_hand, _ROWS)),

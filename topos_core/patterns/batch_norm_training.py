@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.arrangement import arranged, restored
 from topos_core.matching.binding import Found
 from topos_core.matching.facts import NormFacts
@@ -134,6 +134,7 @@ PATTERN = Pattern(
     documentation=__doc__ or "",
     roots=ROOTS,
     find=finder("batch_norm_training"),
+    where=places("batch_norm_training"),
     work=work,
     evaluate=evaluate,
     named=("mean", "variance"),

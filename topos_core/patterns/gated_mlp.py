@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.answers import ROOTS, answers, found_at
+from topos_core.matching.answers import ROOTS, answers, found_at, places
 from topos_core.matching.binding import Found
 from topos_core.matching.facts import CoreFacts, GatedMlpFacts
 from topos_core.matching.joining import joined, match_at
@@ -200,6 +200,7 @@ PATTERN = Pattern(
     documentation=__doc__ or "",
     roots=ROOTS,
     find=find,
+    where=places(IDENTIFIER, "linear"),
     work=work,
     evaluate=evaluate,
     examples=(

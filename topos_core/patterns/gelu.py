@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
@@ -140,6 +140,7 @@ PATTERN = Pattern(
     documentation=__doc__ or "",
     roots=ROOTS,
     find=finder("gelu"),
+    where=places("gelu"),
     work=work,
     evaluate=evaluate,
     examples=(

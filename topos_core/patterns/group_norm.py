@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
@@ -101,6 +101,7 @@ PATTERN = Pattern(
     documentation=__doc__ or "",
     roots=ROOTS,
     find=finder("group_norm"),
+    where=places("group_norm"),
     work=work,
     evaluate=evaluate,
     examples=(Example("by hand", _by_hand, _IMAGE), Example("over several axes", _several_axes, _IMAGE)),

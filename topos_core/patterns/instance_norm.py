@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
@@ -98,6 +98,7 @@ PATTERN = Pattern(
     documentation=__doc__ or "",
     roots=ROOTS,
     find=finder("instance_norm"),
+    where=places("instance_norm"),
     work=work,
     evaluate=evaluate,
     examples=(Example("by hand", _by_hand, _IMAGE), Example("positions flattened", _flattened, _IMAGE)),

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
@@ -118,6 +118,7 @@ PATTERN = Pattern(
     documentation=__doc__ or "",
     roots=ROOTS,
     find=finder("linear"),
+    where=places("linear"),
     work=work,
     evaluate=evaluate,
     examples=(

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
 from topos_core.matching.core import Keys
@@ -98,6 +98,7 @@ PATTERN = Pattern(
     documentation=__doc__ or "",
     roots=ROOTS,
     find=finder("mse_loss"),
+    where=places("mse_loss"),
     work=work,
     evaluate=evaluate,
     examples=(Example("mean of a power", _power, _BOTH), Example("axis by axis", _axis_by_axis, _BOTH)),

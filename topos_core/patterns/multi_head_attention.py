@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.answers import ROOTS
+from topos_core.matching.answers import ROOTS, places
 from topos_core.matching.facts import CoreFacts, MultiHeadFacts
 from topos_core.matching.joining import joined, match_at
 from topos_core.matching.match import Match
@@ -158,6 +158,7 @@ PATTERN = Pattern(
     documentation=__doc__ or "",
     roots=ROOTS,
     find=find,
+    where=places("linear"),
     work=work,
     evaluate=evaluate,
     examples=(

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
@@ -108,6 +108,7 @@ PATTERN = Pattern(
     documentation=__doc__ or "",
     roots=ROOTS,
     find=finder("rms_norm"),
+    where=places("rms_norm"),
     work=work,
     evaluate=evaluate,
     examples=(Example("as llama writes it", _llama, _ROWS), Example("square by einsum", _einsum, _ROWS)),

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.answers import ROOTS, finder
+from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
@@ -85,6 +85,7 @@ PATTERN = Pattern(
     documentation=__doc__ or "",
     roots=ROOTS,
     find=finder("silu"),
+    where=places("silu"),
     work=work,
     evaluate=evaluate,
     examples=(Example("as a quotient", _quotient, _X), Example("by tanh", _by_tanh, _X)),
