@@ -1,7 +1,8 @@
 """Finds marked entries and topos comments by syntax alone; nothing is imported.
 
 An entry is a function decorated with `@tp.model(...)`, whatever `topos_core` or `model` are called in the file (a name that the
-file binds to `tp.model(...)` marks too, so that several functions can share one mark), or a function or class below a comment
+file binds to `tp.model(...)` marks too, so that several functions can share one mark), or a function, a class or an object that
+is assigned (`net = Net()`) below a comment
 
     # topos: entry inputs=f32[1,3,224,224]
 
@@ -55,19 +56,19 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One marked function or class.
+    """One marked function, class or object.
 
     Args:
         name: Its name in the module, dotted inside classes.
-        kind: function or class.
+        kind: function, class, or the instance that a name is bound to.
         specs: The comment's input specs; None where the decorator has them.
-        span: The `def` or `class` line's name.
+        span: The name on the `def` or `class` line, or left of the `=`.
         mark: The decorator or the comment.
         end_line: The last line of its body.
     """
 
     name: str
-    kind: Literal["function", "class"]
+    kind: Literal["function", "class", "instance"]
     specs: str | None
     span: Span
     mark: Span
@@ -120,9 +121,13 @@ def _entries(tree: ast.Module, comments: tuple[Comment, ...], text: str, path: s
         assert mark is not None
         specs = comment.text if comment is not None else None
         yield Entry(name, kind, specs, _name_span(node, lines, path), mark, node.end_lineno or node.lineno)
+    for name, target, end in _assignments(tree.body):
+        comment = wanted.pop(target.lineno, None)
+        if comment is not None:
+            yield Entry(name, "instance", comment.text, _span(target, lines, path), comment.span, end)
     for comment in wanted.values():
         raise ConfigurationError(
-            "`# topos: entry` stands over neither a function nor a class; put it on the line above one",
+            "`# topos: entry` stands over neither a function nor a class nor an assigned object; put it on the line above one",
             code="TP501",
             span=comment.span,
         )
@@ -141,6 +146,18 @@ def _definitions(
             case ast.If() | ast.Try() | ast.With():
                 for block in (node.body, getattr(node, "orelse", []), getattr(node, "finalbody", [])):
                     yield from _definitions(block, prefix)
+
+
+def _assignments(body: list[ast.stmt]) -> Iterator[tuple[str, ast.Name, int]]:
+    """Gives the names that a file binds at its top level to what may be a model, and the line on which each ends."""
+    for node in body:
+        match node:
+            case ast.Assign(targets=[ast.Name() as target]) | ast.AnnAssign(target=ast.Name() as target):
+                if not isinstance(node.value, (ast.Constant, ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, type(None))):
+                    yield target.id, target, node.end_lineno or node.lineno
+            case ast.If() | ast.Try() | ast.With():
+                for block in (node.body, getattr(node, "orelse", []), getattr(node, "finalbody", [])):
+                    yield from _assignments(block)
 
 
 @dataclass(slots=True)

@@ -46,11 +46,21 @@ class Reading:
 
 @dataclass(slots=True)
 class HookRun:
-    """One call of one hook: which nodes it was given, and which it made (`first` to `last`)."""
+    """One call of one hook.
+
+    Args:
+        name: The module's path and the hook's name.
+        code: Where it is written.
+        given: The nodes that it was given: inputs and results.
+        subject: Those of them that it is there for: the results, or the inputs of a hook before `forward`.
+        first, last: The range of the nodes that it made.
+        failed: Whether it raised on fake tensors, or was left out since it does.
+    """
 
     name: str
     code: CodeType | None
     given: tuple[int, ...]
+    subject: tuple[int, ...]
     first: int
     last: int = 0
     failed: bool = False
@@ -61,7 +71,9 @@ class Watch:
     """What was seen of readers while a module was exported."""
 
     calls: Calls
+    unrun: frozenset[int] = frozenset()
     hooks: list[HookRun] = field(default_factory=list)
+    failing: set[int] = field(default_factory=set)
     prints: list[Reading] = field(default_factory=list)
 
     def number_of(self, tensor: Any) -> int | None:
@@ -72,11 +84,16 @@ class Watch:
                 return self.calls.number_of(getattr(proxy, "proxy", proxy).node)
         return None
 
+    def numbers_of(self, given: Any) -> tuple[int, ...]:
+        """Gives the numbers of the nodes behind nested arguments."""
+        found = (self.number_of(each) for each in _tensors(given))
+        return tuple(each for each in found if each is not None)
+
 
 @contextmanager
-def readers(module: Any, calls: Calls) -> Iterator[Watch]:
-    """Watches the hooks of a module and every print while it is exported."""
-    watch = Watch(calls)
+def readers(module: Any, calls: Calls, unrun: frozenset[int] = frozenset()) -> Iterator[Watch]:
+    """Watches the hooks of a module and every print while it is exported; `unrun` hooks (by id) are left out."""
+    watch = Watch(calls, unrun)
     replaced: list[tuple[Any, Any, Any]] = []
     for table, key, hook, name in _hooks(module):
         table[key] = _watched(watch, hook, name)
@@ -104,7 +121,7 @@ def readings(watch: Watch) -> list[Reading]:
                     found.extend(_read_by(run, calls, operand))
     for run in watch.hooks:
         if run.failed:
-            found += [Reading(each, "hook", run.name, run.code, assumed=True) for each in run.given]
+            found += [Reading(each, "hook", run.name, run.code, assumed=True) for each in run.subject]
     for tensor in _alive(watch):
         kept = watch.number_of(tensor)
         if kept is None:
@@ -153,8 +170,10 @@ def _owner_of(table: dict[Any, Any]) -> str | None:
     if "__name__" in table and "__builtins__" in table:
         return ""
     for holder in gc.get_referrers(table):
+        if isinstance(holder, type) and holder.__dict__.keys() == table.keys():
+            return holder.__qualname__
         if getattr(holder, "__dict__", None) is table and not isinstance(holder, ModuleType):
-            return holder.__qualname__ if isinstance(holder, type) else type(holder).__name__
+            return type(holder).__name__
     return None
 
 
@@ -213,13 +232,17 @@ def _watched(watch: Watch, hook: Callable[..., Any], name: str) -> Callable[...,
     code = getattr(function, "__code__", None) or getattr(vars(type(function)).get("__call__"), "__code__", None)
 
     def watched(*arguments: Any, **keywords: Any) -> Any:
-        given = (watch.number_of(each) for each in _tensors(arguments[1:]))
-        run = HookRun(name, code, tuple(each for each in given if each is not None), len(watch.calls.paths))
+        given, subject = watch.numbers_of(arguments[1:]), watch.numbers_of(arguments[-1:])
+        run = HookRun(name, code, given, subject, len(watch.calls.paths))
         watch.hooks.append(run)
+        if id(hook) in watch.unrun:
+            run.failed, run.last = True, run.first
+            return None
         try:
             return hook(*arguments, **keywords)
         except Exception:  # whatever it does with real values cannot be seen here: its reading is assumed
             run.failed = True
+            watch.failing.add(id(hook))
             return None
         finally:
             run.last = len(watch.calls.paths)

@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 from topos_core.errors import RecordingError, ToposError, TraceError
 from topos_core.importers.torch_export.dtypes import array_of, is_real, torch_dtype, type_of
 from topos_core.importers.torch_export.frames import Calls, watching
+from topos_core.importers.torch_export.keeping import kept_at
 from topos_core.importers.torch_export.observation import Reading, readers, readings
 from topos_core.importers.torch_export.places import Places, entry_place
 from topos_core.importers.torch_export.target import Target, build
@@ -116,6 +117,30 @@ def with_weights(tape: Tape, values: Mapping[int, np.ndarray]) -> Tape:
 def _exported(
     recorder: Recorder, module: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[Any, Calls, list[Reading]]:
+    """Exports a module; once more without the hooks that fail on fake tensors, where they took the export with them."""
+    unrun: frozenset[int] = frozenset()
+    with _explained(recorder):
+        while True:
+            try:
+                return _attempt(module, arguments, keywords, unrun)
+            except _HooksFailed as failure:
+                if failure.hooks <= unrun:
+                    raise failure.error from None
+                unrun |= failure.hooks
+
+
+class _HooksFailed(Exception):
+    """An export that failed after some hooks did."""
+
+    def __init__(self, hooks: frozenset[int], error: Exception) -> None:
+        super().__init__(str(error))
+        self.hooks = hooks
+        self.error = error
+
+
+def _attempt(
+    module: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], unrun: frozenset[int]
+) -> tuple[Any, Calls, list[Reading]]:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
 
     def fake(leaf: Any) -> Any:
@@ -125,14 +150,13 @@ def _exported(
             return torch.empty(leaf.type.shape, dtype=torch_dtype(leaf.type.dtype))
 
     given, options = pytree.tree_map(fake, (arguments, keywords))
-    with (
-        _explained(recorder),
-        faked(module, mode),
-        torch.no_grad(),
-        watching() as calls,
-        readers(module, calls) as watch,
-    ):
-        exported = call_user(torch.export.export, (module, given), {"kwargs": options, "strict": False})
+    with faked(module, mode), torch.no_grad(), watching() as calls, readers(module, calls, unrun) as watch:
+        try:
+            exported = call_user(torch.export.export, (module, given), {"kwargs": options, "strict": False})
+        except Exception as error:
+            if watch.failing:
+                raise _HooksFailed(frozenset(watch.failing), error) from None
+            raise
     del given, options
     return exported, calls, readings(watch)
 
@@ -264,8 +288,10 @@ def _observe(recorder: Recorder, translator: Translator, places: Places, found: 
         if value is None:
             continue
         scope = recorder.locator.resolve_row(recorder.ops[value.index].location, recorder.sources).scope
-        if reading.code is not None:
+        if reading.code is not None and role_of(reading.code) == "user":
             place = places.of_code(reading.code, scope)
+        elif reading.kind == "kept":
+            place = kept_at(reading.name, recorder.place(value), recorder.sources)
         elif isinstance(reading.call, int):
             place = places.of_call(reading.call, scope)
         elif reading.call is not None:
