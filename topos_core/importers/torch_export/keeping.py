@@ -50,10 +50,13 @@ def _stores(node: ast.AST, name: str, function: str) -> Iterator[tuple[str, ast.
             targets = child.targets if isinstance(child, ast.Assign) else [child.target]
             if any(_names(target, name) and not isinstance(target, ast.Name) for target in targets):
                 yield function, child
-        elif function and isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute):
-            if child.func.attr in _STORING and _names(child.func.value, name):
-                yield function, child
+        elif function and isinstance(child, ast.Call) and _fills(child.func, name):
+            yield function, child
         yield from _stores(child, name, inside)
+
+
+def _fills(function: ast.expr, name: str) -> bool:
+    return isinstance(function, ast.Attribute) and function.attr in _STORING and _names(function.value, name)
 
 
 def _names(target: ast.expr, name: str) -> bool:
