@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 import json
-import multiprocessing
+import os
 import resource
 import sys
 import time
 import traceback
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -24,10 +27,11 @@ def measure(model: Model) -> dict[str, Any]:
     import torch
 
     import topos_core as tp
-    from topos_core.importers import imported
     from topos_core.importers.torch_export.dtypes import array_of
     from topos_core.importers.torch_export.record import record_torch, weights_of_torch
     from topos_core.importers.torch_export.target import Target, build
+    from topos_core.run.interpreter import interpret
+    from topos_core.session.inputs import seeded_inputs
 
     target = Target(model.build, "factory")
     positional, named = (model.specs, {}) if isinstance(model.specs, tuple) else ((), model.specs)
@@ -54,11 +58,7 @@ def measure(model: Model) -> dict[str, Any]:
         "difference": None,
     }
     if model.small and not row["opaque"]:
-        from topos_core.api import replace
-        from topos_core.run.executor import execute, owned  # noqa: F401
-        from topos_core.session.inputs import seeded_inputs
-
-        filled = replace(tape, defaults=weights_of_torch(target, tape))
+        filled = dataclasses.replace(tape, defaults=weights_of_torch(target, tape))
         ranges = [tape.ranges.get(value) for value in tape.inputs]
         inputs = seeded_inputs([tape.type_of(value) for value in tape.inputs], ranges, 0)
         module = build(target, weights=True)
@@ -66,16 +66,14 @@ def measure(model: Model) -> dict[str, Any]:
         with torch.no_grad():
             given = {} if not named else dict(zip(named, tensors, strict=True))
             result = module(*([] if named else tensors), **given)
-        wanted = [array_of(each) for each in torch.utils._pytree.tree_leaves(dict(result) if named else result) if isinstance(each, torch.Tensor)]
-        from topos_core.run.interpreter import interpret
-
+        leaves = torch.utils._pytree.tree_leaves(dict(result) if named else result)
+        wanted = [array_of(each) for each in leaves if isinstance(each, torch.Tensor)]
         found = interpret(filled, inputs)
         executed = tp.plan(filled, machine="host").run(*inputs)
         flat = [each for each in torch.utils._pytree.tree_leaves(executed) if isinstance(each, np.ndarray)]
         row["difference"] = max(map(apart, found, wanted), default=0.0)
         row["executed"] = max(map(apart, flat, wanted), default=0.0)
     row["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    assert imported is not None
     return row
 
 
@@ -89,33 +87,68 @@ def apart(found: Any, wanted: Any) -> float:
     return float(np.abs(found.astype(np.float64) - wanted.astype(np.float64)).max()) / scale
 
 
-def _child(name: str, pipe: Any) -> None:
-    model = next(each for each in models() if each.name == name)
-    try:
-        pipe.send(measure(model))
-    except BaseException as error:
-        pipe.send({"model": name, "error": f"{type(error).__name__}: {error}"[:300], "trace": traceback.format_exc()[-3000:]})
+def _child(model: Model) -> dict[str, Any]:
+    """Measures in a forked process: torch is imported once, and every model has a memory of its own."""
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process == 0:
+        os.close(reading)
+        try:
+            row = measure(model)
+        except BaseException as error:
+            row = {"model": model.name, "error": f"{type(error).__name__}: {error}"[:300]}
+            traceback.print_exc()
+        with os.fdopen(writing, "w") as pipe:
+            json.dump(row, pipe)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
+    os.waitpid(process, 0)
+    return json.loads(text) if text else {"model": model.name, "error": "the process ended"}
 
 
 def main(wanted: list[str]) -> None:
-    """Measures each model in a process of its own."""
-    context = multiprocessing.get_context("spawn")
+    """Measures the models whose names hold one of the words, all without any; keeps the figures of the others."""
+    warnings.filterwarnings("ignore")
+    importlib.import_module("torch")
+    importlib.import_module("transformers")
     rows = json.loads(FIGURES.read_text()) if wanted and FIGURES.exists() else {}
     for model in models():
-        if wanted and not any(each.lower() in model.name.lower() for each in wanted):
+        if not wanted or any(each.lower() in model.name.lower() for each in wanted):
+            rows[model.name] = _child(model)
+            print(json.dumps(rows[model.name]), flush=True)
+            FIGURES.write_text(json.dumps(rows, indent=1) + "\n")
+    TABLE.write_text(table(rows))
+
+
+def table(rows: dict[str, dict[str, Any]]) -> str:
+    """Writes the figures as the page docs/models.md."""
+    lines = [
+        "# Models of torch", "",
+        "What `topos plan` makes of models as people have them: built from code with random weights, in evaluation mode, planned for",
+        "`home` on the `reference` machine. Written by `python -m tests.conformance.torch_models.measure`.", "",
+        "Seconds are wall time in a process that has imported torch and transformers, tracing (with torch.export) and then planning; the",
+        "peak is that process's resident memory. Weights are never allocated for a plan. The difference is that of the interpreted tape and",
+        "of the executed plan to torch's own result, relative to its largest magnitude, with weights from seed 0.", "",
+        "| model | parameters | ops | opaque | taken | declined | trace + plan s | peak MiB | tape, plan against torch |",
+        "|---|---:|---:|---|---|---|---:|---:|---|",
+    ]  # fmt: skip
+    for row in rows.values():
+        if "error" in row:
+            lines.append(f"| {row['model']} | | | {row['error']} | | | | | |")
             continue
-        here, there = context.Pipe()
-        process = context.Process(target=_child, args=(model.name, there))
-        process.start()
-        there.close()
-        try:
-            row = here.recv()
-        except EOFError:
-            row = {"model": model.name, "error": "the process ended"}
-        process.join()
-        rows[model.name] = row
-        print(json.dumps(row), flush=True)
-    FIGURES.write_text(json.dumps(rows, indent=1) + "\n")
+        opaque = ", ".join(f"{name.removeprefix('aten.')} {count}" for name, count in row["opaque"].items()) or "none"
+        columns = [
+            ", ".join(f"{name} {found[verdict]}" for name, found in row["patterns"].items() if verdict in found)
+            for verdict in ("taken", "declined")
+        ]
+        apart_from = "" if row["difference"] is None else f"{row['difference']:.1e}, {row['executed']:.1e}"
+        lines.append(
+            f"| {row['model']} | {row['parameters']:,} | {row['ops']:,} | {opaque} | {columns[0]} | {columns[1]} |"
+            f" {row['trace_seconds']:.1f} + {row['plan_seconds']:.1f} | {row['peak_mib']:,} | {apart_from} |"
+        )
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

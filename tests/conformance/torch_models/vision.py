@@ -7,7 +7,9 @@ import torch.nn.functional as F
 from torch import nn
 
 
-def conv_bn(inner: int, out: int, size: int, stride: int = 1, groups: int = 1, act: type | None = nn.ReLU) -> nn.Sequential:
+def conv_bn(
+    inner: int, out: int, size: int, stride: int = 1, groups: int = 1, act: type | None = nn.ReLU
+) -> nn.Sequential:
     layers = [nn.Conv2d(inner, out, size, stride, size // 2, groups=groups, bias=False), nn.BatchNorm2d(out)]
     return nn.Sequential(*layers, *([] if act is None else [act(inplace=True)]))
 
@@ -104,7 +106,15 @@ class InvertedResidual(nn.Module):
 class MobileNetV2(nn.Module):
     def __init__(self, width: float = 1.0, classes: int = 1000) -> None:
         super().__init__()
-        rows = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
+        rows = [
+            (1, 16, 1, 1),
+            (6, 24, 2, 2),
+            (6, 32, 3, 2),
+            (6, 64, 4, 2),
+            (6, 96, 3, 1),
+            (6, 160, 3, 2),
+            (6, 320, 1, 1),
+        ]
         inner = int(32 * width)
         layers = [conv_bn(3, inner, 3, 2, act=nn.ReLU6)]
         for expand, channels, count, stride in rows:
@@ -134,7 +144,9 @@ class SqueezeExcite(nn.Module):
 class MBConv(nn.Module):
     """EfficientNet's block with SiLU, MobileNetV3's with Hardswish."""
 
-    def __init__(self, inner: int, out: int, size: int, stride: int, hidden: int, squeeze: int, act: type, gate: type) -> None:
+    def __init__(
+        self, inner: int, out: int, size: int, stride: int, hidden: int, squeeze: int, act: type, gate: type
+    ) -> None:
         super().__init__()
         layers = [] if hidden == inner else [conv_bn(inner, hidden, 1, act=act)]
         layers.append(conv_bn(hidden, hidden, size, stride, hidden, act=act))
@@ -152,12 +164,31 @@ class MBConv(nn.Module):
 class EfficientNetB0(nn.Module):
     def __init__(self, classes: int = 1000) -> None:
         super().__init__()
-        rows = [(1, 3, 1, 16, 1), (6, 3, 2, 24, 2), (6, 5, 2, 40, 2), (6, 3, 2, 80, 3), (6, 5, 1, 112, 3), (6, 5, 2, 192, 4), (6, 3, 1, 320, 1)]
+        rows = [
+            (1, 3, 1, 16, 1),
+            (6, 3, 2, 24, 2),
+            (6, 5, 2, 40, 2),
+            (6, 3, 2, 80, 3),
+            (6, 5, 1, 112, 3),
+            (6, 5, 2, 192, 4),
+            (6, 3, 1, 320, 1),
+        ]
         inner = 32
         layers = [conv_bn(3, inner, 3, 2, act=nn.SiLU)]
         for expand, size, stride, out, count in rows:
             for at in range(count):
-                layers.append(MBConv(inner, out, size, stride if at == 0 else 1, inner * expand, max(1, inner // 4), nn.SiLU, nn.Sigmoid))
+                layers.append(
+                    MBConv(
+                        inner,
+                        out,
+                        size,
+                        stride if at == 0 else 1,
+                        inner * expand,
+                        max(1, inner // 4),
+                        nn.SiLU,
+                        nn.Sigmoid,
+                    )
+                )
                 inner = out
         layers.append(conv_bn(inner, 1280, 1, act=nn.SiLU))
         self.features = nn.Sequential(*layers)
@@ -211,7 +242,9 @@ class ConvNeXtBlock(nn.Module):
 
 
 class ConvNeXt(nn.Module):
-    def __init__(self, depths: tuple[int, ...] = (3, 3, 9, 3), widths: tuple[int, ...] = (96, 192, 384, 768), classes: int = 1000) -> None:
+    def __init__(
+        self, depths: tuple[int, ...] = (3, 3, 9, 3), widths: tuple[int, ...] = (96, 192, 384, 768), classes: int = 1000
+    ) -> None:
         super().__init__()
         stem = nn.Sequential(nn.Conv2d(3, widths[0], 4, 4), LayerNorm2d(widths[0], eps=1e-6))
         self.downs = nn.ModuleList([stem])
@@ -251,7 +284,12 @@ class DenseNet(nn.Module):
                 layers.append(DenseLayer(inner, growth))
                 inner += growth
             if at + 1 < len(depths):
-                layers += [nn.BatchNorm2d(inner), nn.ReLU(), nn.Conv2d(inner, inner // 2, 1, bias=False), nn.AvgPool2d(2)]
+                layers += [
+                    nn.BatchNorm2d(inner),
+                    nn.ReLU(),
+                    nn.Conv2d(inner, inner // 2, 1, bias=False),
+                    nn.AvgPool2d(2),
+                ]
                 inner //= 2
         self.features = nn.Sequential(*layers, nn.BatchNorm2d(inner))
         self.classifier = nn.Linear(inner, classes)
@@ -312,7 +350,9 @@ class ViTBlock(nn.Module):
 
 
 class ViT(nn.Module):
-    def __init__(self, width: int = 768, depth: int = 12, heads: int = 12, size: int = 224, patch: int = 16, classes: int = 1000) -> None:
+    def __init__(
+        self, width: int = 768, depth: int = 12, heads: int = 12, size: int = 224, patch: int = 16, classes: int = 1000
+    ) -> None:
         super().__init__()
         self.patches = nn.Conv2d(3, width, patch, patch)
         self.token = nn.Parameter(torch.zeros(1, 1, width))
@@ -427,7 +467,11 @@ class Generator(nn.Module):
         widths = [noise, width * 8, width * 4, width * 2, width]
         for at, (inner, out) in enumerate(zip(widths, widths[1:], strict=False)):
             stride, padding = (1, 0) if at == 0 else (2, 1)
-            layers += [nn.ConvTranspose2d(inner, out, 4, stride, padding, bias=False), nn.BatchNorm2d(out), nn.ReLU(True)]
+            layers += [
+                nn.ConvTranspose2d(inner, out, 4, stride, padding, bias=False),
+                nn.BatchNorm2d(out),
+                nn.ReLU(True),
+            ]
         self.main = nn.Sequential(*layers, nn.ConvTranspose2d(width, 3, 4, 2, 1, bias=False), nn.Tanh())
 
     def forward(self, x):

@@ -91,7 +91,11 @@ def models() -> list[Model]:
             ("wav2vec2", hf("Wav2Vec2", attention, **small, conv_dim=(32, 32), conv_stride=(5, 2), conv_kernel=(10, 3),
                             num_feat_extract_layers=2, num_conv_pos_embeddings=16, num_conv_pos_embedding_groups=4), {"input_values": "f32[1,2000]"}),
         ]  # fmt: skip
-        found += [Model(f"{name}, {attention}", build, specs, True) for name, build, specs in rows if name != "T5" or attention == "eager"]
+        found += [
+            Model(f"{name}, {attention}", build, specs, True)
+            for name, build, specs in rows
+            if name != "T5" or attention == "eager"
+        ]
     found += [
         Model("BERT-base", language.bert_base, {"input_ids": "i64[1,128]<30522"}),
         Model("GPT-2 124M", hf("GPT2", use_cache=False), {"input_ids": "i64[1,128]<50257"}),

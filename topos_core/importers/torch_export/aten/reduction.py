@@ -181,7 +181,16 @@ def _along(call: Call, x: Value, dim: int, index: Value, *rest: Any) -> Any:
     return lookup.take_along_axis(x[cut], index, dim)
 
 
+def _difference(call: Call, x: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    if x.type.dtype == "bool":
+        raise NoFormula("a difference of truth values")
+    given = [each for each in (prepend, x, append) if each is not None]
+    joined = np.concatenate(given, axis=dim) if len(given) > 1 else x
+    return np.diff(joined, n, axis=dim)
+
+
 TABLE: Final[Table] = {
+    "diff": _difference,
     "sum": _whole, "sum.dim_IntList": _total, "prod": _product, "prod.dim_int": _product,
     "mean": _mean_whole, "mean.dim": _mean,
     "var": _variance_of_all(False), "var.dim": _variance_dim(False), "var.correction": _variance(False),
