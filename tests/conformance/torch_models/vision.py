@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -248,7 +250,7 @@ class ConvNeXt(nn.Module):
         super().__init__()
         stem = nn.Sequential(nn.Conv2d(3, widths[0], 4, 4), LayerNorm2d(widths[0], eps=1e-6))
         self.downs = nn.ModuleList([stem])
-        for inner, out in zip(widths, widths[1:], strict=False):
+        for inner, out in itertools.pairwise(widths):
             self.downs.append(nn.Sequential(LayerNorm2d(inner, eps=1e-6), nn.Conv2d(inner, out, 2, 2)))
         rates = [x.item() for x in torch.linspace(0, 0.1, sum(depths))]  # the constructor reads values
         self.stages = nn.ModuleList()
@@ -307,8 +309,8 @@ class UNet(nn.Module):
 
         widths = [width * 2**at for at in range(depth + 1)]
         self.downs = nn.ModuleList(double(a, b) for a, b in zip([3, *widths], widths, strict=False))
-        self.ups = nn.ModuleList(nn.ConvTranspose2d(b, a, 2, 2) for a, b in zip(widths, widths[1:], strict=False))
-        self.merges = nn.ModuleList(double(b, a) for a, b in zip(widths, widths[1:], strict=False))
+        self.ups = nn.ModuleList(nn.ConvTranspose2d(b, a, 2, 2) for a, b in itertools.pairwise(widths))
+        self.merges = nn.ModuleList(double(b, a) for a, b in itertools.pairwise(widths))
         self.last = nn.Conv2d(width, classes, 1)
 
     def forward(self, x):
@@ -465,7 +467,7 @@ class Generator(nn.Module):
         super().__init__()
         layers: list[nn.Module] = []
         widths = [noise, width * 8, width * 4, width * 2, width]
-        for at, (inner, out) in enumerate(zip(widths, widths[1:], strict=False)):
+        for at, (inner, out) in enumerate(itertools.pairwise(widths)):
             stride, padding = (1, 0) if at == 0 else (2, 1)
             layers += [
                 nn.ConvTranspose2d(inner, out, 4, stride, padding, bias=False),

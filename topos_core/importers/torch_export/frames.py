@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from topos_core.recording.location import call_user
 
+TRACER: Final = "_ModuleStackTracer"
 KEY: Final = "topos"  # under which a node's meta data keep the number of its call; survives torch's passes
 _MODULES: Final = os.path.join("nn", "modules") + os.sep
 
@@ -52,11 +53,9 @@ def watching(made: Callable[[Calls, int], None] | None = None) -> Iterator[Calls
     import torch
 
     calls = Calls()
-    try:
-        from torch.fx.experimental.proxy_tensor import _ModuleStackTracer as tracer
-
-        create = tracer.create_node
-    except (ImportError, AttributeError):
+    tracer = getattr(_proxy_tensor(), TRACER, None)
+    create = getattr(tracer, "create_node", None)
+    if tracer is None or create is None:
         calls.exact = False
         yield calls
         return
@@ -81,6 +80,14 @@ def watching(made: Callable[[Calls, int], None] | None = None) -> Iterator[Calls
         yield calls
     finally:
         tracer.create_node = create
+
+
+def _proxy_tensor() -> Any:
+    try:
+        from torch.fx.experimental import proxy_tensor
+    except ImportError:
+        return None
+    return proxy_tensor
 
 
 def live_path(frame: FrameType | None) -> CallPath:

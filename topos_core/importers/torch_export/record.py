@@ -37,6 +37,7 @@ from topos_core.tape.span import Location, Span
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import FLOATS, TensorType
 
+_SOURCES: Final = ("input", "parameter", "constant")
 _STATE: Final = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
 
 
@@ -285,8 +286,8 @@ def _keys(spec: Any, count: int) -> list[str] | None:
 def _observe(recorder: Recorder, translator: Translator, places: Places, found: list[Reading], exported: Any) -> None:
     for reading in found:
         value = translator.numbered.get(reading.node)
-        if value is None:
-            continue
+        if value is None or (reading.kind == "kept" and recorder.ops[value.index].name in _SOURCES):
+            continue  # the caller holds its own inputs; weights outlive every call
         scope = recorder.locator.resolve_row(recorder.ops[value.index].location, recorder.sources).scope
         if reading.code is not None and role_of(reading.code) == "user":
             place = places.of_code(reading.code, scope)

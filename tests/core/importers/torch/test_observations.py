@@ -1,0 +1,233 @@
+"""Who reads a value: what is returned, kept, printed or given to a hook; and what only looks like reading."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topos_core as tp
+from tests.core.importers.torch.check import torch
+from topos_core.importers.imported import trace
+
+NET = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(8)
+
+    def forward(self, x):
+        return torch.relu(self.norm(self.conv(x)))
+
+
+LOG = []
+
+
+class Appending(Net):
+    def forward(self, x):
+        c = self.conv(x)
+        LOG.append(c)  # here
+        return torch.relu(self.norm(c))
+
+
+class Assigning(Net):
+    def forward(self, x):
+        c = self.conv(x)
+        self.seen = c  # here
+        return torch.relu(self.norm(c))
+
+
+class Shared(Net):
+    found = {}
+
+    def forward(self, x):
+        c = self.conv(x)
+        Shared.found["c"] = c  # here
+        return torch.relu(self.norm(c))
+
+
+class Returning(Net):
+    def forward(self, x):
+        c = self.conv(x)
+        return torch.relu(self.norm(c)), c  # here
+
+
+class Reading(Net):
+    def forward(self, x):
+        c = self.conv(x)
+        print(c.mean().item())  # here
+        return torch.relu(self.norm(c))
+
+
+class Printing(Net):
+    def forward(self, x):
+        c = self.conv(x)
+        print(f"{c}")  # here
+        return torch.relu(self.norm(c))
+
+
+class Looking(Net):
+    def forward(self, x):
+        c = self.conv(x)
+        print(c.shape, c.dtype)
+        self.extents = c.shape
+        return torch.relu(self.norm(c))
+
+
+class Buffered(Net):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("last", torch.zeros(1, 8, 8, 8))
+
+    def forward(self, x):
+        c = self.conv(x)
+        self.last.copy_(c)  # here
+        return torch.relu(self.norm(c))
+
+
+KEPT = []
+
+
+def keeping(module, inputs, output):  # keeping
+    KEPT.append(output)
+
+
+def deriving(module, inputs, output):  # deriving
+    module.top = output.detach().abs().max()
+
+
+def saving(module, inputs, output):  # saving
+    KEPT.append(output.cpu().numpy())
+
+
+def looking(module, inputs, output):
+    assert output.shape[1] == 8
+
+
+def doubling(module, inputs, output):
+    return output * 2
+
+
+def hooked(hook):
+    net = Net().eval()
+    net.conv.register_forward_hook(hook)
+    return net
+"""
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder: Path = tmp_path_factory.mktemp("observed")
+    (folder / "torch_observed.py").write_text(NET)
+    sys.path.insert(0, str(folder))
+    import torch_observed
+
+    sys.path.remove(str(folder))
+    return torch_observed
+
+
+def readers(target: Any) -> tuple[list[tuple[str, str | None, int, bool]], set[str]]:
+    """Gives kind, name, line and doubt of every reader, and the patterns that it blocks."""
+    tape = trace(target, "f32[1,3,8,8]")
+    plan = tp.plan(tape, machine="reference")
+    found = [
+        (each.kind, each.name, tape.locations[each.location].span.line, each.assumed)
+        for each in tape.observations
+        if each.kind != "output"
+    ]
+    return found, {decision.match.pattern for decision in plan.blocked}
+
+
+def line(text: str, after: str = "") -> int:
+    lines = NET.splitlines()
+    start = next((at for at, each in enumerate(lines) if after in each), 0)
+    return 1 + next(at for at, each in enumerate(lines) if at >= start and text in each)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "reader"),
+    [
+        ("Appending", "kept", "LOG"),
+        ("Assigning", "kept", "Assigning.seen"),
+        ("Shared", "kept", "Shared.found['c']"),
+        ("Printing", "print", None),
+        ("Reading", "item", None),
+    ],
+)
+def test_a_value_that_the_module_keeps_or_reads_blocks_at_that_line(
+    net: Any, name: str, kind: str, reader: Any
+) -> None:
+    found, blocked = readers(getattr(net, name))
+    assert found == [(kind, reader, line("# here", f"class {name}("), False)]
+    assert blocked == {"conv_bn_activation"}
+
+
+def test_a_buffer_that_is_written_keeps_its_value(net: Any) -> None:
+    found, blocked = readers(net.Buffered)
+    assert [(kind, name) for kind, name, _, _ in found] == [("kept", "last")]
+    assert blocked == {"conv_bn_activation"}
+
+
+def test_a_returned_intermediate_blocks(net: Any) -> None:
+    assert readers(net.Returning) == ([], {"conv_bn_activation"})
+
+
+@pytest.mark.parametrize(("name", "assumed"), [("keeping", False), ("deriving", False), ("saving", True)])
+def test_a_hook_that_reads_blocks_and_one_that_cannot_be_decided_says_so(net: Any, name: str, assumed: bool) -> None:
+    found, blocked = readers(net.hooked(getattr(net, name)))
+    assert found == [("hook", f"conv: {name}", line(f"# {name}"), assumed)]
+    assert blocked == {"conv_bn_activation"}
+
+
+@pytest.mark.parametrize("name", ["looking", "doubling"])
+def test_a_hook_that_looks_or_changes_is_no_reader(net: Any, name: str) -> None:
+    assert readers(net.hooked(getattr(net, name))) == ([], set())
+
+
+@pytest.mark.parametrize("name", ["Net", "Looking"])
+def test_a_clean_module_has_no_readers(net: Any, name: str) -> None:
+    assert readers(getattr(net, name)) == ([], set())
+
+
+def test_hooks_are_put_back(net: Any) -> None:
+    module = net.hooked(net.keeping)
+    readers(module)
+    assert list(module.conv._forward_hooks.values()) == [net.keeping]
+
+
+def test_hooks_that_take_the_export_with_them_are_left_out_and_assumed() -> None:
+    quantization = pytest.importorskip("torch.ao.quantization", reason="this torch has no torch.ao.quantization")
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU()).eval()
+    module.qconfig = quantization.get_default_qconfig("x86")
+    tape = trace(quantization.prepare(module), "f32[1,3,8,8]")
+    assert {(each.kind, each.assumed) for each in tape.observations if each.kind != "output"} == {("hook", True)}
+
+
+def test_running_statistics_of_training_are_kept_by_their_names() -> None:
+    tape = trace(torch.nn.BatchNorm2d(4).train(), "f32[2,4,6,6]")
+    names = [each.name for each in tape.observations if each.kind == "kept"]
+    assert sorted(names) == ["num_batches_tracked", "running_mean", "running_var"]
+
+
+def test_what_runs_while_tracing_is_not_left_patched(net: Any) -> None:
+    before = (
+        torch.Tensor.__repr__,
+        torch.Tensor.__format__,
+        torch.nn.Module.__init__,
+        torch.nn.Module.register_parameter,
+    )
+    readers(net.Printing)
+    after = (
+        torch.Tensor.__repr__,
+        torch.Tensor.__format__,
+        torch.nn.Module.__init__,
+        torch.nn.Module.register_parameter,
+    )
+    assert before == after
