@@ -66,18 +66,65 @@ def infer_types(
     return result
 
 
+def expanded(
+    node: Any, held: Mapping[str, Held], declared: Mapping[str, Any], opsets: Mapping[str, int], ir_version: int
+) -> list[Any] | None:
+    """Gives the nodes that ONNX itself defines an operator by, for the types that its operands have here."""
+    import onnx
+    from onnx import defs, inliner
+
+    version = opsets.get(node.domain, opsets.get("", 1))
+    try:
+        schema = defs.get_schema(node.op_type, version, node.domain)
+    except defs.SchemaError:
+        return None
+    if not (schema.has_function or schema.has_context_dependent_function):
+        return None
+    alone = _alone(node, held, declared, opsets, ir_version)
+    if alone is None:
+        return None
+    for name in node.output:
+        if name in declared:
+            next(each for each in alone.graph.output if each.name == name).type.CopyFrom(declared[name])
+    try:
+        typed = onnx.shape_inference.infer_shapes(alone, data_prop=True)
+        inlined = inliner.inline_selected_functions(
+            typed, [(node.domain, node.op_type)], exclude=False, inline_schema_functions=True
+        )
+    except Exception:  # whatever onnx's C++ throws: the operator then stays whole
+        return None
+    nodes = list(inlined.graph.node)
+    return None if any((each.domain, each.op_type) == (node.domain, node.op_type) for each in nodes) else nodes
+
+
 def _inferred(
     node: Any, held: Mapping[str, Held], declared: Mapping[str, Any], opsets: Mapping[str, int], ir_version: int
 ) -> dict[str, Any]:
     """Runs ONNX's inference; only where every operand has a type, since its C++ follows null pointers."""
+    from onnx import shape_inference
+
+    alone = _alone(node, held, declared, opsets, ir_version)
+    if alone is None:
+        return {}
+    try:
+        graph = shape_inference.infer_shapes(alone, data_prop=True).graph
+    except Exception:  # whatever onnx's C++ throws about a node: the type then stays unknown, and is told as such
+        return {}
+    return {each.name: each.type for each in (*graph.output, *graph.value_info) if each.type.WhichOneof("value")}
+
+
+def _alone(
+    node: Any, held: Mapping[str, Held], declared: Mapping[str, Any], opsets: Mapping[str, int], ir_version: int
+) -> Any:
+    """Makes a model of one node, its operands typed as they are here; None where one has no type."""
     import onnx
-    from onnx import helper, numpy_helper, shape_inference
+    from onnx import helper, numpy_helper
 
     inputs, known = [], []
     for name, value in held.items():
         if isinstance(value, np.ndarray):
             if value.size <= _LARGEST_KNOWN and value.dtype.name != "bfloat16":
-                known.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+                known.append(numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name))
                 continue
             kind = TensorType(dtype_name(value.dtype) or "f32", value.shape)
         elif isinstance(value, Value):
@@ -86,17 +133,11 @@ def _inferred(
             inputs.append(onnx.ValueInfoProto(name=name, type=declared[name]))
             continue
         else:
-            return {}
+            return None
         inputs.append(helper.make_tensor_value_info(name, _NUMBERS[kind.dtype], kind.shape))
-    alone = helper.make_graph(
-        [node], "alone", inputs, [onnx.ValueInfoProto(name=name) for name in node.output if name], known
-    )
-    model = helper.make_model(
-        alone, opset_imports=[helper.make_opsetid(name, version) for name, version in opsets.items()]
-    )
-    model.ir_version = ir_version
-    try:
-        graph = shape_inference.infer_shapes(model, data_prop=True).graph
-    except Exception:  # whatever onnx's C++ throws about a node: the type then stays unknown, and is told as such
-        return {}
-    return {each.name: each.type for each in (*graph.output, *graph.value_info) if each.HasField("type")}
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+    alone = helper.make_graph([node], "alone", inputs, outputs, known)
+    imports = [helper.make_opsetid(name, version) for name, version in opsets.items()]
+    model = helper.make_model(alone, opset_imports=imports)
+    model.ir_version = max(ir_version, 8)
+    return model

@@ -12,13 +12,15 @@ from topos_core.errors import RecordingError, TraceError
 from topos_core.importers.onnx_model.attributes import attributes_of, free_names, graphs_of
 from topos_core.importers.onnx_model.catalog import key_of, translations
 from topos_core.importers.onnx_model.folding import fold, is_small
-from topos_core.importers.onnx_model.foreign import infer_types, record_foreign
+from topos_core.importers.onnx_model.foreign import expanded, infer_types, record_foreign
 from topos_core.importers.onnx_model.initializer import array_of
 from topos_core.importers.onnx_model.node import Foreign, Held, Node, Translate, Unsupported
+from topos_core.importers.onnx_model.order import in_order
 from topos_core.importers.onnx_model.places import Listing
 from topos_core.recording import constant
 from topos_core.recording.recorder import Recorder
 from topos_core.recording.value import Value
+from topos_core.tape.span import Location
 from topos_core.tape.type import TensorType, dtype_name
 
 MAX_NESTING: Final = 16
@@ -37,6 +39,7 @@ class Walk:
         declared: Types that the model declares for its values, by name.
         held: What each name stands for now.
         lifted: Known arrays that were recorded, by name.
+        within: The place of the node that ONNX's own definition is walked for.
     """
 
     recorder: Recorder
@@ -47,6 +50,7 @@ class Walk:
     declared: dict[str, Any] = field(default_factory=dict)
     held: dict[str, Held] = field(default_factory=dict)
     lifted: dict[str, Value] = field(default_factory=dict)
+    within: Location | None = None
 
     def graph(self, graph: Any, depth: int = 0, scope: tuple[str, ...] = ()) -> None:
         """Walks a graph whose inputs stand in `held` already.
@@ -63,7 +67,7 @@ class Walk:
             self.bind(tensor.name, array_of(tensor, self.folder))
         for sparse in graph.sparse_initializer:
             self.bind(sparse.values.name, None)
-        for node in graph.node:
+        for node in in_order(graph.node):
             self._node(node, depth, scope)
 
     def bind(self, name: str, array: np.ndarray | None) -> None:
@@ -118,7 +122,7 @@ class Walk:
         return value
 
     def _node(self, node: Any, depth: int, scope: tuple[str, ...]) -> None:
-        with self.recorder.at(self.listing.of_node(node, scope)):
+        with self.recorder.at(self.within or self.listing.of_node(node, scope)):
             if node.op_type == "If" and key_of(node.domain, "If") == "If":
                 condition = self.get(node.input[0])
                 if isinstance(condition, np.ndarray) and condition.size == 1:
@@ -159,7 +163,30 @@ class Walk:
             results, reason = self._formula(seen, translate)
             if results is not None:
                 return results
+        if not any(isinstance(each, Foreign) for each in held) and self.within is None:
+            defined = self._defined(node)
+            if defined is not None:
+                return defined
         return self._opaque(node, reason or "")
+
+    def _defined(self, node: Any) -> list[Held] | None:
+        """Walks what ONNX defines an operator by; all of it must have formulas, else the operator stays whole."""
+        named = {name: self.get(name) for name in node.input if name}
+        nodes = expanded(node, named, self.declared, self.opsets, self.ir_version)
+        if nodes is None:
+            return None
+        recorder, mark, outer = self.recorder, len(self.recorder.ops), dict(self.held)
+        self.within = self.listing.of_node(node)
+        try:
+            for inner in nodes:
+                self._node(inner, 0, ())
+            if all(op.name != "opaque" for op in recorder.ops[mark:]):
+                return [self.get(name) if name else None for name in node.output]
+        finally:
+            self.within = None
+            self.held = outer
+        self._take_back(mark)
+        return None
 
     def _formula(self, node: Node, translate: Translate) -> tuple[list[Held] | None, str | None]:
         """Runs a formula; what it recorded is taken back where it gives up."""

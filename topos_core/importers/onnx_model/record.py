@@ -74,7 +74,7 @@ def record_model(
         raise TraceError(f"the model has {count} nodes, topos reads {MAX_NODES}", code="TP402")
     initial = {each.name for each in graph.initializer}
     given = [each for each in graph.input if each.name not in initial]
-    types = _input_types(given, dims or {}, known or {})
+    types = _input_types(given, dims, known or {})
     listing = Listing(path, root)
     for each in given:
         listing.add(each, f"input {each.name}: {described(each.type)}")
@@ -150,7 +150,9 @@ def _count(graph: Any) -> int:
     return sum(1 + sum(map(_count, graphs_of(node))) for node in graph.node)
 
 
-def _input_types(given: list[Any], dims: Mapping[str, int], known: Mapping[str, np.ndarray]) -> dict[str, TensorType]:
+def _input_types(
+    given: list[Any], dims: Mapping[str, int] | None, known: Mapping[str, np.ndarray]
+) -> dict[str, TensorType]:
     """Gives the types of the inputs that are tensors of a known dtype; every open dimension must have an extent."""
     types: dict[str, TensorType] = {}
     open_dims: dict[str, str] = {}
