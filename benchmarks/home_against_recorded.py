@@ -64,6 +64,19 @@ def vectors(count: int, *names: str) -> dict[str, str]:
     return dict.fromkeys(names, f"f32[{count}]")
 
 
+def linear(rows: int, steps: int, columns: int) -> Case:
+    """Gives a layer whose weight is an input."""
+    specs = {"x": f"f32[{rows},{steps}]", "w": f"f32[{steps},{columns}]", **vectors(columns, "b")}
+    return lambda x, w, b: x @ w + b, specs
+
+
+def pinned(rows: int, steps: int, columns: int) -> Case:
+    """Gives a layer whose weight is a parameter."""
+    random = np.random.default_rng(1)
+    w, b = (random.standard_normal(shape).astype(np.float32) for shape in ((steps, columns), columns))
+    return lambda x: x @ w + b, {"x": f"f32[{rows},{steps}]"}
+
+
 def cases() -> dict[str, Case]:
     """Lists the rows."""
     return {
@@ -122,6 +135,29 @@ def cases() -> dict[str, Case]:
             inferred, {"x": "f32[8,64,56,56]", **vectors(64, "mean", "variance", "scale", "shift")},
         ),
         "bn inference tiny": (inferred, {"x": "f32[2,3,4,4]", **vectors(3, "mean", "variance", "scale", "shift")}),
+        "linear 512x768x3072": linear(512, 768, 3072),
+        "linear 128x768x768": linear(128, 768, 768),
+        "linear 1x768x3072": linear(1, 768, 3072),
+        "linear 32x64x10": linear(32, 64, 10),
+        "linear 2x4x3": linear(2, 4, 3),
+        "linear 512x768x3072 pinned": pinned(512, 768, 3072),
+        "linear 1x768x3072 pinned": pinned(1, 768, 3072),
+        "linear transposed 64x512x512": (
+            lambda x, w, b: x @ w.T + b, {"x": "f32[64,512]", "w": "f32[512,512]", **vectors(512, "b")},
+        ),
+        "linear gelu 512x768x3072": (
+            lambda x, w, b: nn.gelu(x @ w + b), {"x": "f32[512,768]", "w": "f32[768,3072]", **vectors(3072, "b")},
+        ),
+        "linear relu 32x64x64": (
+            lambda x, w, b: nn.relu(x @ w + b), {"x": "f32[32,64]", "w": "f32[64,64]", **vectors(64, "b")},
+        ),
+        "mse 16M": (lambda x, t: ((x - t) ** 2).mean(), {"x": "f32[16777216]", "t": "f32[16777216]"}),
+        "mse 64": (lambda x, t: ((x - t) ** 2).mean(), {"x": "f32[64]", "t": "f32[64]"}),
+        "cross entropy 256x1000": (lambda x, t: nn.cross_entropy(x, t), {"x": "f32[256,1000]", "t": "i64[256]<1000"}),
+        "add norm 512x768": (
+            lambda x, y, scale, shift: nn.layer_norm(x + y, scale, shift),
+            {"x": "f32[512,768]", "y": "f32[512,768]", **vectors(768, "scale", "shift")},
+        ),
         "softmax 4096x1024": (lambda x: nn.softmax(x), {"x": "f32[4096,1024]"}),
         "softmax axis 1 8x64x56x56": (lambda x: nn.softmax(x, axis=1), {"x": "f32[8,64,56,56]"}),
         "softmax 32x10": (lambda x: nn.softmax(x), {"x": "f32[32,10]"}),

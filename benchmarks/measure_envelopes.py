@@ -71,6 +71,20 @@ def programs() -> Mapping[str, tuple[Program, ...]]:
             (trained, {"x": "f32[8,6,28,28]", "scale": "f32[6]", "shift": "f32[6]"}),
             (trained, {"x": "f32[4096,24]", "scale": "f32[24]", "shift": "f32[24]"}),
         ),
+        "linear": (
+            (lambda x, w, b: x @ w + b, {"x": "f32[9,768]", "w": "f32[768,50]", "b": "f32[50]"}),
+            (lambda x, w, b: x @ w + b, {"x": "f32[3,4096]", "w": "f32[4096,20]", "b": "f32[20]"}),
+            (lambda x, w, b: x @ w.T + b, {"x": "f32[1,300]", "w": "f32[90,300]", "b": "f32[90]"}),
+        ),
+        "linear_bias_activation": (
+            (lambda x, w, b: nn.gelu(x @ w + b), {"x": "f32[9,768]", "w": "f32[768,50]", "b": "f32[50]"}),
+        ),
+        "mse_loss": (
+            (lambda x, target: ((x - target) ** 2).mean(), {"x": "f32[20000]", "target": "f32[20000]"}),
+        ),
+        "cross_entropy": (
+            (lambda x, t: nn.cross_entropy(x, t), {"x": "f32[9,1000]", "t": "i64[9]<1000"}),
+        ),
         "softmax": (
             (lambda x: nn.softmax(x), {"x": "f32[5,1000]"}), (lambda x: nn.softmax(x, axis=1), {"x": "f32[3,40,70]"}),
         ),

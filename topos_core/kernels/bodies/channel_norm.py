@@ -28,7 +28,7 @@ def kernel(host: Host, dtype: str) -> Any:
     size, number, wide = scalar.bytes, scalar.numba, double.numba
     load = loader(scalar)
     load_double, store_double = loader(double), storer(double)
-    add_up = row_totals(host, scalar, lambda emitter, x, _: (x,), 1)
+    add_up = row_totals(host, scalar, lambda emitter, x, _: x, 1)
     add_up_spread = row_totals(host, scalar, spread_terms, 2)
     normalise = row_map(host, scalar, (1,), normalised, values=3)
     run = RUN
@@ -80,9 +80,9 @@ def kernel(host: Host, dtype: str) -> Any:
     return norm
 
 
-def spread_terms(emitter: Emitter, x: Any, center: Any) -> Sequence[Any]:
+def spread_terms(emitter: Emitter, elements: Sequence[Any], center: Any) -> Sequence[Any]:
     """Gives a deviation and its square."""
-    deviation = emitter.sub(x, center)
+    deviation = emitter.sub(elements[0], center)
     return deviation, emitter.mul(deviation, deviation)
 
 

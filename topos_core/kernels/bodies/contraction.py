@@ -52,6 +52,7 @@ def kernel(host: Host, dtype: str) -> Any:
         put(block, "out_stride", get(args, "out_row"))
         put(block, "limits", get(args, "limits"))
         put(block, "residual_last", get(args, "residual_last"))
+        put(block, "residual_stride", get(args, "residual_row"))
         put(block, "runs", runs)
         put(block, "residual", 0)
         put(block, "finished", 0)
@@ -72,6 +73,7 @@ def kernel(host: Host, dtype: str) -> Any:
             right = (
                 batch * get(args, "right_batch") + group * get(args, "right_group") + part * get(args, "right_depth")
             )
+            right += chunk * get(args, "right_chunk") - first
             out = batch * get(args, "out_batch") + group * get(args, "out_group") + part * get(args, "out_depth")
             left = get(args, "left") + group * rows * steps * size
             if get(args, "mode") == ACROSS:
@@ -147,7 +149,7 @@ def kernel(host: Host, dtype: str) -> Any:
                     start = out + row * get(args, "out_row")
                     put(block, "out", get(args, "out") + start * size)
                     if get(args, "residual") != 0:
-                        put(block, "residual", get(args, "residual") + start * size)
+                        put(block, "residual", get(args, "residual") + (out + row * get(args, "residual_row")) * size)
                     turn = 0
                     if get(args, "mode") == ACROSS and kind < 2 and (masked == 1 or present == height):
                         turn = word(table, FINISH + 2 + kind)

@@ -24,7 +24,7 @@ def kernel(host: Host, dtype: str) -> Any:
     scalar, double = SCALARS[dtype], SCALARS["f64"]
     size, number, wide = scalar.bytes, scalar.numba, double.numba
     load_one, load, store = loader(scalar), loader(double), storer(double)
-    add_up = row_totals(host, scalar, lambda emitter, x, _: (x,), 1)
+    add_up = row_totals(host, scalar, lambda emitter, x, _: x, 1)
     add_up_spread = row_totals(host, scalar, spread_terms, 2)
     normalise = row_map(host, scalar, (1,), normalised, values=3)
     run = RUN

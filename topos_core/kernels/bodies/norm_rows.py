@@ -26,7 +26,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
     scalar, double = SCALARS[dtype], SCALARS["f64"]
     size, number, wide = scalar.bytes, scalar.numba, double.numba
     load, store = loader(double), storer(double)
-    add_up = row_totals(host, scalar, lambda emitter, x, _: (x,), 1)
+    add_up = row_totals(host, scalar, lambda emitter, x, _: x, 1)
     add_up_spread = row_totals(host, scalar, spread_terms, 2)
     plain = row_map(host, scalar, (1,), normalised, values=3)
     scaled = row_map(host, scalar, (1, 1), _scaled, values=3)

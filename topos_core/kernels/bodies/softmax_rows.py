@@ -31,7 +31,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
     load, store = loader(SCALARS["f64"]), storer(SCALARS["f64"])
     highest = numpy_dtype(dtype).type(np.finfo(numpy_dtype(dtype)).max if kind == "unshifted" else np.inf)
     largest = row_maximum(host, scalar)
-    add_powers = row_totals(host, scalar, lambda emitter, x, top: (exp(emitter, emitter.sub(x, top)),), 1)
+    add_powers = row_totals(host, scalar, lambda emitter, x, top: (exp(emitter, emitter.sub(x[0], top)),), 1)
     store_powers = row_map_total(host, scalar, lambda emitter, x, top: exp(emitter, emitter.sub(x, top)))
     multiply = row_map(host, scalar, (1,), lambda emitter, operands: emitter.mul(*operands), values=1)
     subtract = row_map(host, scalar, (1,), _less, values=2)

@@ -29,12 +29,13 @@ def kernel(host: Host, dtype: str) -> Any:
             sums = got(block, "sums") + r * got(block, "vectors") * lanes * size
             factor, summand = load(got(block, "scale"), r), load(got(block, "shift"), r)
             start = r * got(block, "out_stride") * size
+            added = r * got(block, "residual_stride") * size
             for i in range(last - first):
                 store(sums, i, load(sums, i) * factor + summand)
             # the residual is phase 0, before clamping, or phase 2, after it; clamping is phase 1, storing phase 3
             adding = 2 * get(args, "residual_last") if got(block, "residual") != 0 else 4
             for phase in range(4):
-                base = start + (got(block, "out") if phase == 3 else got(block, "residual"))
+                base = got(block, "out") + start if phase == 3 else got(block, "residual") + added
                 if phase == 3 and got(block, "turn") != 0:
                     continue
                 if phase == 1:

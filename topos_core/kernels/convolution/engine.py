@@ -13,11 +13,12 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from topos_core.kernels.convolution.geometry import Problem, image_offsets, planes, reads_in_place
+from topos_core.kernels.convolution.tables import tile_table
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
 from topos_core.kernels.library import Kernel, kernel
 from topos_core.kernels.tiles import Tiles, tiles
-from topos_core.kernels.vocabulary.blocks import ACROSS, CONTRACTION, FINISH, LANES, PLANES, RUNS, TILE
+from topos_core.kernels.vocabulary.blocks import ACROSS, CONTRACTION, LANES, PLANES, RUNS, TILE
 from topos_core.tape.type import numpy_dtype
 
 CACHE_BYTES: Final = 256 << 10
@@ -85,7 +86,7 @@ class Engine:
         self.kernel = kernel("contraction", dtype)
         self.copier = kernel("planes", dtype)
         self.planes = planes(convolution)
-        self.table = _tile_table(dtype, self.tiles)
+        self.table = tile_table(dtype)
         self.residues = np.array([r for axis in self.planes.residues for r in axis], np.int64)
         self.limits = np.array(epilogue.limits, self.dtype)
         self.copied_offsets = np.arange(convolution.steps, dtype=np.int64) * (self.tiles.widest * self.lanes)
@@ -150,7 +151,7 @@ class Engine:
             "tiles": address_of(self.table), "offsets": address_of(offsets),
             "copied_offsets": address_of(self.copied_offsets), "copied_pitch": self.tiles.widest * self.lanes,
             "limits": address_of(self.limits), "activation": activation.address if activation else 0,
-            "residual_last": int(self.epilogue.residual_last), "runs_at": aligned(8 * len(TILE)),
+            "residual_last": int(self.epilogue.residual_last), "residual_row": out[2], "runs_at": aligned(8 * len(TILE)),
             **{f"out_{name}": stride for name, stride in zip(_AXES, out, strict=True)},
         }  # fmt: skip
 
@@ -191,7 +192,7 @@ class Engine:
         sums_at = aligned(words["runs_at"] + self._lane_bytes() * (vectors + self.tiles.widest))
         return {
             "items": items * splits, "splits": splits, "split_rows": part, "chunks": chunks, "depth": depth,
-            "positions": positions, "chunk_positions": vectors * self.lanes, "pitch": pitch, "width": width,
+            "positions": positions, "chunk_positions": vectors * self.lanes, "right_chunk": vectors * self.lanes, "pitch": pitch, "width": width,
             "mode": self._mode(words, pitch, positions), "sums_at": sums_at, "copied_at": sums_at + self._sums_bytes(),
         }  # fmt: skip
 
@@ -262,21 +263,3 @@ class Engine:
         for name, stride in zip(("batch", "channel", *_AXES[3:]), strides, strict=True):
             values[f"x_{name}"] = stride
         return template(PLANES, values)
-
-
-def _tile_table(dtype: str, shapes: Tiles) -> np.ndarray:
-    """Collects the addresses of the tiles: 16 * kind + registers per row, then the epilogues."""
-    table = np.zeros(FINISH + 4, np.int64)
-    kinds = (
-        (shapes.tall, (1, 2, 3)), (shapes.short, (1, 3, shapes.short_vectors)), (1, (1, 4, shapes.flat_vectors)),
-    )  # fmt: skip
-    for kind, (rows, widths) in enumerate(kinds):
-        for vectors in widths:
-            table[16 * kind + vectors] = kernel("tile", dtype, f"{rows}x{vectors}").address
-    if host().masked:
-        table[FINISH] = kernel("tile", dtype, "finish").address
-    table[FINISH + 1] = kernel("spread", dtype).address
-    if host().lanes(dtype) >= shapes.tall:
-        table[FINISH + 2] = kernel("tile", dtype, f"across{shapes.tall}").address
-        table[FINISH + 3] = kernel("tile", dtype, f"across{shapes.short}").address
-    return table

@@ -15,17 +15,14 @@ from typing import Final
 import numpy as np
 
 from topos_core.errors import InternalError
-from topos_core.kernels.convolution.engine import NO_LIMITS, Epilogue
+from topos_core.kernels.convolution.activations import CLAMPED, epilogue
 from topos_core.kernels.convolution.offering import offer_convolution
 from topos_core.kernels.convolution.runner import make_runner
 from topos_core.kernels.kernel import Decline, Offer, Terms
-from topos_core.kernels.library import kernel
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.facts import EpilogueFacts
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
-
-LIMITS: Final = {"none": NO_LIMITS, "relu": (0.0, np.inf), "relu6": (0.0, 6.0)}
 
 
 def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
@@ -35,7 +32,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     return offer_convolution(
         tape, match, replace(facts.convolution, result=facts.result), terms,
         extra_bytes=root.bytes if facts.residual else 0,
-        transcendentals=0 if facts.activation in LIMITS else root.size,
+        transcendentals=0 if facts.activation in CLAMPED else root.size,
     )  # fmt: skip
 
 
@@ -52,14 +49,10 @@ def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Pr
     bound = {name: value for name, value in match.bindings.items() if name not in ("x", "kernel", "residual")}
     known = {name: constants[value] for name, value in bound.items() if value in constants}
     factors = fold(known) if len(known) == len(bound) else None
-    epilogue = Epilogue(
-        LIMITS.get(facts.activation, NO_LIMITS),
-        None if facts.activation in LIMITS else kernel("activation", computed, facts.activation),
-        facts.residual_last,
-    )
+    after = epilogue(facts.activation, computed, facts.residual_last)
     weights = constants.get(match.bindings["kernel"])
     residual = "residual" if facts.residual else None
-    return make_runner(convolution, dtype, weights, fold, factors, epilogue, residual)
+    return make_runner(convolution, dtype, weights, fold, factors, after, residual)
 
 
 def fold_vectors(bindings: Mapping[str, np.ndarray], facts: EpilogueFacts) -> tuple[np.ndarray, np.ndarray]:

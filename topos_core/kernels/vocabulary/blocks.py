@@ -21,7 +21,8 @@ TILE: Final = (
     "out_stride",  # elements between rows of `out`
     "scale",  # address of one factor per row
     "shift",  # address of one summand per row
-    "residual",  # address of what is added, laid out as `out`; 0 for nothing
+    "residual",  # address of what is added, laid out as `out` but for the rows; 0 for nothing
+    "residual_stride",  # elements between its rows; 0 repeats one row
     "residual_last",  # 1 adds it after clamping
     "limits",  # address of the smallest and the largest result
     "runs",  # address of i64[vectors, 4]: offset, mask, offset, mask; where the lanes of a register go in `out`
@@ -47,6 +48,7 @@ CONTRACTION: Final = (
     "left",  # address of [groups * rows, steps]
     "right",  # address of what `offsets` counts from
     "right_batch", "right_group", "right_depth",  # elements between batches, groups and slices
+    "right_chunk",  # elements between chunks of positions
     "right_size",  # elements that may be read from `right`; a tile that would read further is copied first
     "offsets",  # address of i64[steps]
     "copied_offsets",  # address of i64[steps] for a copied tile
@@ -60,7 +62,8 @@ CONTRACTION: Final = (
     "out_batch", "out_group", "out_row", "out_depth", "out_height", "out_width",  # elements
     "scale",  # address of [groups * rows]
     "shift",  # address of [groups * rows]
-    "residual",  # laid out as `out`; 0 for nothing
+    "residual",  # laid out as `out` but for the rows; 0 for nothing
+    "residual_row",  # elements between its rows
     "residual_last",  # 1 adds it after limits and activation
     "limits",  # address of the smallest and the largest result
     "activation",  # address of a kernel (address, count) that runs in place; 0 for nothing
@@ -148,6 +151,18 @@ ROWS: Final = (
     "scratch", "slot_bytes",
 )  # fmt: skip
 """Words of softmax and of the norms of single examples."""
+
+PAIR: Final = (
+    "counter",
+    "items",
+    "count",  # elements, or rows
+    "columns",  # of a row
+    "chunk",  # elements or rows per item
+    "x", "other",
+    "totals",  # address of f64: one per item, or one per row
+    "scratch", "slot_bytes",
+)  # fmt: skip
+"""Words of losses over two dense values."""
 
 CREW: Final = (
     "ticket", *(f"apart{k}" for k in range(7)),  # job number << 32 | slots << 16 | next slot; a cache line of its own

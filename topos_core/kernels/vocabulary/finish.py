@@ -44,10 +44,10 @@ class _Finish:
         scale, shift, stride = self.address("scale"), self.address("shift"), self.word("out_stride")
         with counted(builder, self.word("rows")) as row:
             factor, summand = self.element(scale, row), self.element(shift, row)
-            self.row(row, factor, summand, builder.mul(row, stride))
+            self.row(row, factor, summand, builder.mul(row, stride), builder.mul(row, self.word("residual_stride")))
         builder.ret_void()
 
-    def row(self, row: Any, factor: Any, summand: Any, start: Any) -> None:
+    def row(self, row: Any, factor: Any, summand: Any, start: Any, added: Any) -> None:
         builder, sums, vectors = self.builder, self.address("sums"), self.word("vectors")
         with counted(builder, vectors) as vector:
             at = builder.add(builder.mul(row, vectors), vector)
@@ -57,11 +57,12 @@ class _Finish:
                 place = builder.add(builder.mul(vector, self.number(4)), self.number(run))
                 bits = builder.load(builder.gep(self.runs, [builder.add(place, self.number(1))]))
                 with builder.if_then(builder.icmp_signed("!=", bits, self.number(0))):
-                    target = builder.add(start, builder.load(builder.gep(self.runs, [place])))
-                    self.run(value, self.emitter.mask(bits), target)
+                    offset = builder.load(builder.gep(self.runs, [place]))
+                    places = builder.add(start, offset), builder.add(added, offset)
+                    self.run(value, self.emitter.mask(bits), *places)
 
-    def run(self, value: Any, mask: Any, target: Any) -> None:
-        emitter, place = self.emitter, self.builder.gep(self.residual, [target])
+    def run(self, value: Any, mask: Any, target: Any, added: Any) -> None:
+        emitter, place = self.emitter, self.builder.gep(self.residual, [added])
         total = self.plus(value, self.adds_first, place, mask)
         total = emitter.at_most(emitter.at_least(total, self.low), self.high)
         total = self.plus(total, self.adds_last, place, mask)

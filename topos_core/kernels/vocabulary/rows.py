@@ -43,9 +43,13 @@ def row_map(host: Host, scalar: Scalar, strides: Sequence[int], step: Step, valu
 
     names = ["context", "target", *(f"source{k}" for k in range(len(strides)))]
     names += [*(f"value{k}" for k in range(values)), "count"]
-    parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
-    mapped.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # numba learns the arity here
-    return intrinsic(mapped)
+    return with_arity(mapped, names)
+
+
+def with_arity(function: Any, names: Sequence[str]) -> Any:
+    """Makes an intrinsic of a function (context, *arguments) that takes exactly these arguments."""
+    function.__signature__ = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names])
+    return intrinsic(function)
 
 
 class _Map:

@@ -11,30 +11,33 @@ from numba.extending import intrinsic
 
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.emitter import INT64, Emitter
+from topos_core.kernels.vocabulary.rows import with_arity
 from topos_core.kernels.vocabulary.scalar import Scalar
 
-Terms = Callable[[Emitter, Any, Any], Sequence[Any]]
-"""Computes the summands of one element and the row's value, on a scalar or on a vector register."""
+Terms = Callable[[Emitter, Sequence[Any], Any], Sequence[Any]]
+"""Computes the summands of one element of each source and the row's value, on a scalar or on a vector register."""
 
 UNROLLED = 4  # independent chains, so that additions overlap
 
 
-def row_totals(host: Host, scalar: Scalar, terms: Terms, count: int) -> Any:
-    """Makes `totals(target, source, value, length)`: target[k] += sum of the k-th term, for `count` terms.
+def row_totals(host: Host, scalar: Scalar, terms: Terms, count: int, sources: int = 1) -> Any:
+    """Makes `totals(target, source..., value, length)`: target[k] += sum of the k-th term, for `count` terms.
 
     `target` is f64. A call adds in the row's dtype; callers keep rows to a few thousand elements, so that no chain of
     additions is long.
     """
 
-    def totals(context: Any, target: Any, source: Any, value: Any, length: Any) -> Any:
+    def totals(context: Any, *_: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            target, source, value, length = arguments
-            _Totals(builder, host, scalar, terms, count, None).write(target, source, value, length)
+            target, *read, value, length = arguments
+            _Totals(builder, host, scalar, terms, count, None).write(target, read, value, length)
             return context.get_dummy_value()
 
-        return types.void(types.int64, types.int64, scalar.numba, types.int64), generate
+        addresses = (types.int64,) * (1 + sources)
+        return types.void(*addresses, scalar.numba, types.int64), generate
 
-    return intrinsic(totals)
+    names = ["context", "target", *(f"source{k}" for k in range(sources)), "value", "length"]
+    return with_arity(totals, names)
 
 
 def row_map_total(host: Host, scalar: Scalar, step: Callable[[Emitter, Any, Any], Any]) -> Any:
@@ -44,10 +47,10 @@ def row_map_total(host: Host, scalar: Scalar, step: Callable[[Emitter, Any, Any]
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             stored, target, source, value, length = arguments
 
-            def terms(emitter: Emitter, x: Any, value: Any) -> Sequence[Any]:
-                return (step(emitter, x, value),)
+            def terms(emitter: Emitter, elements: Sequence[Any], value: Any) -> Sequence[Any]:
+                return (step(emitter, elements[0], value),)
 
-            _Totals(builder, host, scalar, terms, 1, stored).write(target, source, value, length)
+            _Totals(builder, host, scalar, terms, 1, stored).write(target, [source], value, length)
             return context.get_dummy_value()
 
         return types.void(types.int64, types.int64, types.int64, scalar.numba, types.int64), generate
@@ -77,21 +80,21 @@ class _Totals:
         self.single = Emitter(builder, scalar.llvm)
         self.stored = None if stored is None else builder.inttoptr(stored, scalar.llvm.as_pointer())
 
-    def write(self, target: Any, source: Any, value: Any, length: Any) -> None:
+    def write(self, target: Any, read: Sequence[Any], value: Any, length: Any) -> None:
         builder = self.builder
-        source = builder.inttoptr(source, self.scalar.llvm.as_pointer())
+        self.sources = [builder.inttoptr(source, self.scalar.llvm.as_pointer()) for source in read]
         target = builder.inttoptr(target, ir.DoubleType().as_pointer())
         splat = self.vector.splat(value)
         # stack slots become registers
         chains = [[self.slot(self.vector) for _ in range(self.count)] for _ in range(UNROLLED)]
         rest = [self.slot(self.single) for _ in range(self.count)]
-        done = self.loop(source, splat, chains, ir.Constant(INT64, 0), length, UNROLLED)
-        done = self.loop(source, splat, chains[:1], done, length, 1)
+        done = self.loop(splat, chains, ir.Constant(INT64, 0), length, UNROLLED)
+        done = self.loop(splat, chains[:1], done, length, 1)
         if self.host.masked:
             with builder.if_then(builder.icmp_signed("<", done, length)):
-                self.masked_tail(source, splat, chains[1], done, length)
+                self.masked_tail(splat, chains[1], done, length)
         else:
-            self.scalar_tail(source, value, rest, done, length)
+            self.scalar_tail(value, rest, done, length)
         for k in range(self.count):
             total = builder.load(chains[0][k])
             for chain in chains[1:]:
@@ -106,37 +109,39 @@ class _Totals:
         self.builder.store(emitter.constant(0.0), slot)
         return slot
 
-    def loop(self, source: Any, splat: Any, chains: Sequence[Any], first: Any, length: Any, unrolled: int) -> Any:
+    def loop(self, splat: Any, chains: Sequence[Any], first: Any, length: Any, unrolled: int) -> Any:
         builder = self.builder
         step = ir.Constant(INT64, self.lanes * unrolled)
         end = builder.add(first, builder.mul(builder.sdiv(builder.sub(length, first), step), step))
         with cgutils.for_range_slice(builder, first, end, step, inc=True) as (at, _):
             for u, chain in enumerate(chains):
                 place = builder.add(at, ir.Constant(INT64, u * self.lanes))
-                element = self.vector.load(builder.gep(source, [place]))
-                terms = self.terms(self.vector, element, splat)
+                elements = [self.vector.load(builder.gep(source, [place])) for source in self.sources]
+                terms = self.terms(self.vector, elements, splat)
                 if self.stored is not None:
                     self.vector.store(terms[0], builder.gep(self.stored, [place]))
                 for slot, term in zip(chain, terms, strict=True):
                     builder.store(self.vector.add(builder.load(slot), term), slot)
         return end
 
-    def masked_tail(self, source: Any, splat: Any, chain: Sequence[Any], done: Any, length: Any) -> None:
+    def masked_tail(self, splat: Any, chain: Sequence[Any], done: Any, length: Any) -> None:
         builder = self.builder
         left = builder.sub(length, done)
         bits = builder.lshr(ir.Constant(INT64, -1), builder.sub(ir.Constant(INT64, 64), left))
         mask = self.vector.mask(bits)
-        terms = self.terms(self.vector, self.vector.masked_load(builder.gep(source, [done]), mask), splat)
+        elements = [self.vector.masked_load(builder.gep(source, [done]), mask) for source in self.sources]
+        terms = self.terms(self.vector, elements, splat)
         if self.stored is not None:
             self.vector.masked_store(terms[0], builder.gep(self.stored, [done]), mask)
         for slot, term in zip(chain, terms, strict=True):
             kept = builder.select(mask, term, self.vector.constant(0.0))
             builder.store(self.vector.add(builder.load(slot), kept), slot)
 
-    def scalar_tail(self, source: Any, value: Any, rest: Sequence[Any], done: Any, length: Any) -> None:
+    def scalar_tail(self, value: Any, rest: Sequence[Any], done: Any, length: Any) -> None:
         builder = self.builder
         with cgutils.for_range_slice(builder, done, length, ir.Constant(INT64, 1), inc=True) as (at, _):
-            terms = self.terms(self.single, builder.load(builder.gep(source, [at])), value)
+            elements = [builder.load(builder.gep(source, [at])) for source in self.sources]
+            terms = self.terms(self.single, elements, value)
             if self.stored is not None:
                 builder.store(terms[0], builder.gep(self.stored, [at]))
             for slot, term in zip(rest, terms, strict=True):

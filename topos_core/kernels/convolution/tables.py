@@ -1,0 +1,33 @@
+"""The addresses of the register tiles and their epilogues."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from topos_core.kernels.host import host
+from topos_core.kernels.library import kernel
+from topos_core.kernels.tiles import tiles
+from topos_core.kernels.vocabulary.blocks import FINISH
+
+
+@cache
+def tile_table(dtype: str) -> np.ndarray:
+    """Collects, for f32 or f64, 16 * kind + registers per row, then the epilogues; see `blocks.CONTRACTION`."""
+    shapes = tiles(host())
+    table = np.zeros(FINISH + 4, np.int64)
+    kinds = (
+        (shapes.tall, (1, 2, 3)), (shapes.short, (1, 3, shapes.short_vectors)), (1, (1, 4, shapes.flat_vectors)),
+    )  # fmt: skip
+    for kind, (rows, widths) in enumerate(kinds):
+        for vectors in widths:
+            table[16 * kind + vectors] = kernel("tile", dtype, f"{rows}x{vectors}").address
+    if host().masked:
+        table[FINISH] = kernel("tile", dtype, "finish").address
+    table[FINISH + 1] = kernel("spread", dtype).address
+    if host().lanes(dtype) >= shapes.tall:
+        table[FINISH + 2] = kernel("tile", dtype, f"across{shapes.tall}").address
+        table[FINISH + 3] = kernel("tile", dtype, f"across{shapes.short}").address
+    table.flags.writeable = False
+    return table
