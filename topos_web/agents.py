@@ -14,7 +14,6 @@ from topos_core.session.messages import failure
 from topos_core.session.places import error_of
 from topos_core.session.projects import Projects, expand
 from topos_core.session.workspace import Target, Workspace, parse_target
-from topos_web.payloads import Document
 from topos_web.plans import Failure, Options, PlannerError, Traced
 
 OPTIONS: Final = {"machine": "reference", "sources": True}  # verdicts never depend on the host
@@ -45,10 +44,10 @@ class AgentPlanner:
                 traced += found
             return traced
 
-    def replan(self, target: str, options: Options) -> Document:
-        """Plans a traced target again under other options."""
-        document: Document = self._ask(target, options, "replan")["document"]
-        return document
+    def changes(self, target: str, options: Options) -> Mapping[str, Any]:
+        """Plans a traced target again under other options and gives what differs."""
+        found: Mapping[str, Any] = self._ask(target, options, "replan")["changes"]
+        return found
 
     def emit(self, target: str, options: Options) -> str:
         """Emits a traced target as StableHLO text."""
@@ -90,7 +89,7 @@ class AgentPlanner:
         agent = self._projects.agent(workspace)
         asked = {**OPTIONS, **options}
         try:
-            reply = agent.replan(target, asked) if what == "replan" else agent.emit(target, asked)
+            reply = agent.replan(target, asked, changes=True) if what == "replan" else agent.emit(target, asked)
         except ToposError as error:
             raise PlannerError(error_of(error, "", workspace.root)) from error
         except Cancelled as error:

@@ -145,10 +145,10 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
     )
     def whatif(request: Request, plan_id: PlanId, asked: Annotated[Asked, Body()]) -> Response:
         plan, document = traced(plan_id, asked.base)
-        planned = _ask(lambda: plans.planner.replan(plan.target, asked.options.asked()))
-        if planned["digest"] != document["digest"]:
+        found = _ask(lambda: plans.planner.changes(plan.target, asked.options.asked()))
+        if found["digest"] != document["digest"]:
             raise Refused(409, "stale", "the file was traced again meanwhile; load the plan again")
-        return _json(request, {"base": plan.revision, **payloads.changes(document, planned)})
+        return _json(request, {"base": plan.revision, **payloads.changes(found)})
 
     @api.post("/plans/{plan_id}/emitted", summary="The StableHLO text of the plan under the options")
     def emitted(request: Request, plan_id: PlanId, asked: Annotated[Asked, Body()]) -> Response:

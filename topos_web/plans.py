@@ -31,8 +31,8 @@ class Planner(Protocol):
         """Traces every target anew."""
         ...
 
-    def replan(self, target: str, options: Options) -> Document:
-        """Plans a traced target again under other options; raises `PlannerError`."""
+    def changes(self, target: str, options: Options) -> Mapping[str, Any]:
+        """Plans a traced target again under other options and gives what differs; raises `PlannerError`."""
         ...
 
     def emit(self, target: str, options: Options) -> str:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from topos_core.document.changes import changes
 from topos_web.plans import PlannerError, Traced
 
 Document = dict[str, Any]
@@ -24,7 +25,12 @@ class GivenPlanner:
     def trace(self) -> Sequence[Traced]:
         return list(self.traced)
 
-    def replan(self, target: str, options: Mapping[str, Any]) -> Document:
+    def changes(self, target: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        base = next(t.document for t in self.traced if t.target == target)
+        assert base is not None
+        return changes(base, self.planned(target, options))
+
+    def planned(self, target: str, options: Mapping[str, Any]) -> Document:
         self.asked.append((target, options))
         document = copy.deepcopy(next(t.document for t in self.traced if t.target == target))
         assert isinstance(document, dict)

@@ -93,10 +93,16 @@ class Agent:
         return self.request(request, timeout, progress)
 
     def replan(
-        self, target: str, options: Mapping[str, Any] | None = None, *, timeout: float | None = None
+        self,
+        target: str,
+        options: Mapping[str, Any] | None = None,
+        *,
+        changes: bool = False,
+        timeout: float | None = None,
     ) -> dict[str, Any]:
-        """Plans a traced target again on the same tape and match pool; gives `document`."""
-        return self.request({"do": "replan", "target": target, "options": dict(options or {})}, timeout)
+        """Plans a traced target again on the same tape and match pool; gives `document`, or only its `changes`."""
+        request = {"do": "replan", "target": target, "options": dict(options or {}), "changes": changes}
+        return self.request(request, timeout)
 
     def emit(
         self,

@@ -113,6 +113,8 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
                     if not all(isinstance(line, int) for line in _need(entry, "off", list)):
                         raise MessageError("an entry's 'off' holds what is no line")
                     _check_proofs(entry.get("proofs", []))
+        case "replan" if "changes" in reply:
+            check_changes(_need(reply, "changes", dict))
         case "replan":
             check_document(_need(reply, "document", dict))
         case "emit":
@@ -139,6 +141,25 @@ def check_document(document: Mapping[str, Any]) -> None:
         raise MessageError(error.message) from error
     except (TypeError, ValueError, LookupError) as error:  # a table's rows are not of the kind that the check unpacks
         raise MessageError(f"a document's tables are not as documented: {error}") from error
+
+
+def check_changes(changes: Mapping[str, Any]) -> None:
+    """Checks what another plan changes in a document as the document itself is checked, but for its tables.
+
+    Raises:
+        MessageError: What is missing or of the wrong kind.
+    """
+    for key in ("changed", "removed", "findings", "observations"):
+        _need(changes, key, list)
+    for key in ("counts", "totals", "liveness"):
+        _need(changes, key, dict)
+    try:
+        _check_display(changes, "")
+        for key in ("changed", "findings", "observations"):
+            for row in changes[key]:
+                _check_place(key, row)
+    except (TypeError, ValueError, LookupError) as error:  # a row is not of the kind that the check unpacks
+        raise MessageError(f"the changes are not as documented: {error}") from error
 
 
 def _check_display(value: Any, key: str) -> None:

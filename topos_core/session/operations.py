@@ -69,6 +69,8 @@ def perform(state: State, request: Mapping[str, Any], progress: Report) -> dict[
         return {"error": error_of(missing, "", state.root)}
     try:
         match request["do"]:
+            case "replan" if request.get("changes"):
+                return {"changes": traced.changes(request.get("options") or {})}
             case "replan":
                 return {"document": traced.document(request.get("options") or {})}
             case "emit":

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from topos_core import api
+from topos_core.document.changes import changes
 from topos_core.errors import ConfigurationError, TraceError
 from topos_core.importers.imported import record, weights_of
 from topos_core.importers.model_file import read_model
@@ -43,6 +44,7 @@ class Traced:
     planner: Planner
     comments: tuple[Comment, ...]
     _off: tuple[tuple[int, str, int], ...] = field(init=False)
+    _base: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._off = tuple(self._switched_off())
@@ -55,7 +57,16 @@ class Traced:
     def document(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Plans under some options and gives the document, with the other consumers' verdicts in it."""
         sources = bool(options.get("sources", True))
-        return self.plan(options).document(target=self.target, root=self.root, sources=sources)
+        document = self.plan(options).document(target=self.target, root=self.root, sources=sources)
+        self._base.setdefault("regions", document["regions"])
+        return document
+
+    def changes(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Plans under other options and gives what differs from the target's first document."""
+        if not self._base:
+            self.document({})
+        planned = self.plan(options).document(target=self.target, root=self.root, sources=False)
+        return changes(self._base, planned)
 
     def proofs(self, options: Mapping[str, Any], progress: Report) -> list[dict[str, Any]]:
         """Proves every match that the plan under some options decides."""

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from topos_core.document.changes import changes
 from topos_core.errors import ConfigurationError, TraceError
 from topos_core.session.client import Agent, Cancelled
 from topos_core.session.limits import Limits
@@ -141,6 +142,17 @@ def test_what_if_plans_again_on_the_same_tape(agent):
     off = agent.replan("model.py:entry", {**options, "ignore": [row], "off": ["convolution"]})["document"]
     assert off["counts"]["taken"] == 0
     assert "convolution" in agent.emit("model.py:entry", {"ignore": [row]})["text"]
+
+
+def test_what_if_may_give_only_what_changes(agent):
+    options = {"cost": "always"}
+    document = agent.trace("model.py", OBSERVED, options=options)["entries"][0]["document"]
+    row = next(k for k, each in enumerate(document["observations"]) if each["name"] == "windows")
+    whole = agent.replan("model.py:entry", {**options, "ignore": [row]})["document"]
+    found = agent.replan("model.py:entry", {**options, "ignore": [row]}, changes=True)["changes"]
+    assert found == changes(document, whole)
+    assert [region["verdict"] for region in found["changed"]] == ["taken"]
+    assert agent.replan("model.py:entry", options, changes=True)["changes"]["changed"] == []
 
 
 def test_an_option_that_is_none_is_told(agent):

@@ -53,6 +53,18 @@ WRONG = {
     "no document": ("replan", {"document": []}, "'document' is list"),
     "another schema": ("replan", {"document": {"schema": "topos.plan/2"}}, "topos.plan/2"),
     "half a document": ("replan", {"document": {"schema": "topos.plan/1"}}, "'target'"),
+    "no changes": ("replan", {"changes": {}}, "'changed' is missing"),
+    "no changed place": (
+        "replan",
+        {
+            "changes": {
+                **dict.fromkeys(("removed", "findings", "observations"), []),
+                "changed": [{"line": -1}],
+                **dict.fromkeys(("counts", "totals", "liveness"), {}),
+            }
+        },
+        "line -1",
+    ),
     "no text": ("emit", {"text": 1}, "'text' is int"),
     "no result": ("run", {}, "'result' is missing"),
     "no error": ("run", {"error": "no"}, "an error is str"),
