@@ -58,9 +58,13 @@ WRONG = {
         "replan",
         {
             "changes": {
-                **dict.fromkeys(("removed", "findings", "observations"), []),
+                "removed": [],
+                "findings": [],
+                "observations": [],
                 "changed": [{"line": -1}],
-                **dict.fromkeys(("counts", "totals", "liveness"), {}),
+                "counts": {},
+                "totals": {},
+                "liveness": {},
             }
         },
         "line -1",
