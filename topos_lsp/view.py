@@ -45,6 +45,7 @@ class View:
         text: The file as it was traced.
         anchors: The places, moved on by every edit since.
         ops: Per place, the values that were made there.
+        calls: Per place, the values that were made by what is called there, in this file or another.
         regions: In the document's order.
         findings: In the document's order.
         observations: Per place, the rows of `observations` that read there.
@@ -54,6 +55,7 @@ class View:
     text: Text
     anchors: Anchors = field(default_factory=Anchors)
     ops: dict[int, list[int]] = field(default_factory=dict)
+    calls: dict[int, list[int]] = field(default_factory=dict)
     regions: list[Region] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     observations: dict[int, list[int]] = field(default_factory=dict)
@@ -62,10 +64,14 @@ class View:
         """Follows edits of the buffer."""
         self.anchors.move(edits)
 
-    def at(self, offset: int) -> list[int]:
-        """Lists the places of ops around an offset, the shortest first."""
-        found = [i for i in self.ops if self.anchors.covers(i, offset) and not self.anchors.gone(i)]
-        return sorted(found, key=self.anchors.length)
+    def at(self, offset: int) -> tuple[int, list[int]] | None:
+        """Gives the shortest place around an offset at which ops were made or, where there is none, called for; and these."""
+        for made in (self.ops, self.calls):
+            found = [i for i in made if self.anchors.covers(i, offset) and not self.anchors.gone(i)]
+            if found:
+                place = min(found, key=self.anchors.length)
+                return place, made[place]
+        return None
 
 
 def view(document: PlanDocument, path: str) -> View | None:
@@ -80,6 +86,8 @@ def view(document: PlanDocument, path: str) -> View | None:
         place = places.of(location)
         if place is not None and document["names"][document["ops"]["name"][value]] != "constant":
             made.ops.setdefault(place, []).append(value)
+            for outer in places.around(location):
+                made.calls.setdefault(outer, []).append(value)
     for region in document["regions"]:
         inner = sorted((value for value in region["nodes"] if value != region["root"]), reverse=True)
         found = [places.of(locations[value]) for value in (region["root"], *inner)]
@@ -120,6 +128,7 @@ class _Places:
         self._path = path
         self._made = made
         self._known: dict[int, int | None] = {}
+        self._around: dict[int, tuple[int, ...]] = {}
 
     def of(self, location: int) -> int | None:
         """Gives the place of a location: its innermost frame in the file."""
@@ -129,6 +138,15 @@ class _Places:
             frame = next((frames[row] for row in rows if frames[row][0] == self._path), None)
             self._known[location] = self._add(*frame[1:5]) if frame is not None else None
         return self._known[location]
+
+    def around(self, location: int) -> tuple[int, ...]:
+        """Gives the places of the other frames of a location in the file: the calls that lead to its own place."""
+        known = self._around.get(location)
+        if known is None:
+            frames = [self._document["frames"][row] for row in self._document["locations"][location][1]]
+            outer = [frame for frame in frames if frame[0] == self._path][1:]
+            known = self._around[location] = tuple(dict.fromkeys(self._add(*frame[1:5]) for frame in outer))
+        return known
 
     def written(self, row: Row) -> int | None:
         """Gives the place that a row itself names, where it is in the file."""

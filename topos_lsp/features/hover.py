@@ -65,19 +65,21 @@ class _Found:
         """Gives a block per region, then the op."""
         anchors = self.seen.anchors
         findings = [f for f in self.seen.findings if f.row["code"] in _READING and anchors.covers(f.place, self.offset)]
-        places = self.seen.at(self.offset)
-        values = self.seen.ops[places[0]] if places else []
+        found = self.seen.at(self.offset)
         read = [
             place for place in self.seen.observations
-            if anchors.covers(place, self.offset) and not (places and anchors.length(places[0]) < anchors.length(place))
+            if anchors.covers(place, self.offset) and not (found and anchors.length(found[0]) < anchors.length(place))
         ]  # fmt: skip
-        if read and not values:
+        values: list[int] = []
+        named: set[str] = set()
+        if read:
             self._at(read[0])
             yield [self._verdict(line) for line in self._observed(read[0])]
-            findings = findings[:1]
-        regions = self._regions(values, {f.row["region"] for f in findings} if read and not values else set())
-        if places:
-            self._at(places[0])
+            named = {finding.row["region"] for finding in findings}
+        elif found:
+            self._at(found[0])
+            values = found[1]
+        regions = self._regions(values, named)
         for rows in regions[:_MOST_REGIONS]:
             yield list(self._region(rows[0], len(rows)))
         if values and (self.server.settings.hover_ops or regions):
