@@ -55,7 +55,9 @@ class Home:
                 raise Cancelled
             if self._agent is None:
                 self.interpreter = self.workspace.interpreter(trusted=True)
-                self._agent = Agent(self.root, interpreter=self.interpreter.path, limits=self.workspace.limits(SECONDS))
+                self._agent = Agent(
+                    self.root, interpreter=self.interpreter.path, limits=self.workspace.limits(SECONDS), frameworks=True
+                )
             return self._agent
 
     def running(self) -> Agent | None:

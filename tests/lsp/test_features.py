@@ -100,7 +100,7 @@ def test_hints_are_one_a_line_and_equal_ones_are_counted(shared, opened):
     name = opened(marked(body, "x=tp.f32[8, 4, 6, 6]"))
     hints = shared.wait_for_hints(name)
     assert hints[10] == "taken: batch_norm_training x12"
-    call = shared.hover(name, 11, 5)
+    call = shared.hover(name, 11, 10)
     assert call.startswith("**taken**: batch norm")
     shared.request("workspace/executeCommand", {"command": "topos.toggleHints", "arguments": ["taken"]})
     assert 10 not in shared.hints(name)

@@ -101,6 +101,8 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
         return
     match do:
         case "trace":
+            if not all(isinstance(name, str) for name in _need({"frameworks": [], **reply}, "frameworks", list)):
+                raise MessageError("'frameworks' holds what is no name")
             entries = _need(reply, "entries", list)
             for entry in entries:
                 if not isinstance(entry, dict):

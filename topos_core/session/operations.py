@@ -22,6 +22,7 @@ from topos_core.session.loading import load
 from topos_core.session.places import error_of, position, relative_path
 from topos_core.session.sources import MODEL_FILES, read_source
 from topos_core.session.traced import Traced, trace_entry, traced_model
+from topos_core.session.warming import loaded
 
 Report = Callable[[str, int, int], None]
 
@@ -127,7 +128,7 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
             replies.append(
                 {"target": target, "error": _placed(error_of(error, path, state.root), marks, name, state.root)}
             )
-    return {"entries": replies}
+    return {"entries": replies, "frameworks": loaded()}
 
 
 def _read_model(state: State, path: str, options: Mapping[str, Any], progress: Report) -> dict[str, Any]:

@@ -4,6 +4,7 @@ It reads commands from its control socket and never blocks on anything else:
 
     {"do": "fork", "id": 3}  with three descriptors: the worker's channel, its output pipe, its report pipe
     {"do": "kill", "id": 3, "reason": "time"}
+    {"do": "warm", "modules": ["torch", "torch.export"]}
 
 Each worker's report pipe carries two frames: `{"born": pid}` and, when it is gone, `{"died": {...}}` with the exit status or
 signal, the reason if it was killed (`time`, `memory`, `cancelled`, `released`), its resident bytes, and the Python stack at
@@ -30,6 +31,7 @@ from topos_core.session import processes
 from topos_core.session.control_group import ControlGroup, enter, make_control_group
 from topos_core.session.messages import PROTOCOL, Decoder, encode
 from topos_core.session.version import VERSION
+from topos_core.session.warming import Warming
 
 _NAMED_PACKAGES: Final = (
     "numpy",
@@ -70,6 +72,7 @@ class _Supervisor:
     workers: dict[int, _Worker] = field(default_factory=dict)
     decoder: Decoder = field(default_factory=Decoder)
     descriptors: list[int] = field(default_factory=list)
+    warming: Warming = field(default_factory=Warming)
 
 
 def main(settings: Mapping[str, Any], online: str | None) -> None:
@@ -97,12 +100,14 @@ def main(settings: Mapping[str, Any], online: str | None) -> None:
         busy = False
         while True:
             wait = None if not supervisor.workers else _WATCH_SECONDS if busy else _REST_SECONDS
-            selector.select(wait)
+            selector.select(0 if supervisor.warming.pending else wait)
             _drain(wake_read)
             _reap(supervisor)  # first: who has ended by itself was not killed by the command that follows
             if not _read_commands(supervisor, keep, selector):
                 break
             busy = _watch(supervisor)
+            if supervisor.warming.pending:
+                supervisor.warming.step()
     finally:
         for worker in supervisor.workers.values():
             processes.kill_tree(worker.process)
@@ -169,6 +174,8 @@ def _read_commands(supervisor: _Supervisor, keep: set[int], selector: selectors.
                 channel, output, report = supervisor.descriptors[:3]
                 del supervisor.descriptors[:3]
                 _fork(supervisor, command["id"], channel, output, report, keep, selector)
+            elif command["do"] == "warm":
+                supervisor.warming.add(command["modules"])
             elif command["do"] == "kill" and command["id"] in supervisor.workers:
                 _end(supervisor.workers[command["id"]], command["reason"])
 

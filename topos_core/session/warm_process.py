@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+from collections.abc import Sequence
 from typing import IO, Any, Final
 
 import topos_core
@@ -43,6 +44,7 @@ class WarmProcess:
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed in close()
         self._lock = threading.Lock()
         self._hello: dict[str, Any] | None = None
+        self._warmed: set[str] = set()
         bootstrap = os.path.join(core, "session", "bootstrap.py")
         try:
             self._process = subprocess.Popen(
@@ -105,6 +107,14 @@ class WarmProcess:
         """Has a worker killed with its children; does not wait."""
         with self._lock, contextlib.suppress(OSError):  # a process that is gone took its workers along
             self._control.sendall(encode({"do": "kill", "id": identity, "reason": reason}))
+
+    def warm(self, modules: Sequence[str]) -> None:
+        """Has the process import modules of frameworks, once, so that later forks have them; does not wait."""
+        new = [name for name in modules if name not in self._warmed]
+        if new:
+            self._warmed.update(new)
+            with self._lock, contextlib.suppress(OSError):
+                self._control.sendall(encode({"do": "warm", "modules": new}))
 
     def close(self) -> None:
         """Closes the control socket, on which the process ends its workers and itself; kills it if it does not."""

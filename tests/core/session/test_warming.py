@@ -1,0 +1,62 @@
+import sys
+
+import numpy
+import pytest
+
+from topos_core.session.client import Agent
+from topos_core.session.messages import MessageError, check_reply
+from topos_core.session.warming import Warming, loaded
+
+MARK = "import topos_core as tp\n@tp.model(x=tp.f32[2])\ndef f(x):\n    return x + 1\n"
+# A package of a framework's name that tells which process imported it, and that fails in one module.
+PACKAGE = {
+    "timm/__init__.py": "import os\nwith open(os.environ['TOLD'], 'a') as file:\n    file.write(f'{os.getpid()}\\n')\n",
+    "timm/good.py": "",
+    "timm/bad.py": "import sys\nif 'topos_loaded_here' not in sys.modules:\n    raise SystemExit(3)\n",
+}
+
+
+def test_only_modules_of_frameworks_are_named_and_taken():
+    assert "numpy" not in loaded()
+    assert numpy is not None
+    warming = Warming()
+    warming.add(["numpy.linalg", "os", "evil", "torchvision_like", 7, "timm.models"])
+    assert list(warming.pending) == ["timm.models"]
+
+
+def test_a_module_that_cannot_be_imported_is_passed_over():
+    warming = Warming()
+    warming.add(["timm.no_such_module", "flax"])
+    while warming.pending:
+        warming.step()
+    assert "timm.no_such_module" not in sys.modules
+
+
+def test_frameworks_are_imported_once_in_the_warm_process_and_found_by_later_traces(tmp_path, monkeypatch):
+    site, root = tmp_path / "site", tmp_path / "root"
+    for name, text in PACKAGE.items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(text)
+    root.mkdir()
+    told = tmp_path / "told"
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    monkeypatch.setenv("TOLD", str(told))
+    text = f"import sys\nsys.modules['topos_loaded_here'] = sys\nimport timm.good, timm.bad\n{MARK}"
+    with Agent(root, frameworks=True) as agent:
+        warm = str(agent.hello()["process"])
+        first = agent.trace("m.py", text)
+        assert "error" not in first
+        assert "frameworks" not in first
+        for number in range(100):
+            agent.trace("m.py", f"{text}# {number}\n")
+            if warm in told.read_text().split():
+                break
+        known = len(told.read_text().split())
+        for number in range(3):
+            assert "error" not in agent.trace("m.py", f"{text}# more {number}\n")
+        assert len(told.read_text().split()) == known
+
+
+def test_names_that_are_no_texts_are_refused():
+    with pytest.raises(MessageError, match="frameworks"):
+        check_reply("trace", {"entries": [], "frameworks": [3]})
