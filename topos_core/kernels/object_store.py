@@ -55,15 +55,20 @@ class ObjectStore:
 
 
 def user_store() -> ObjectStore:
-    """Opens the user's cache folder: `TOPOS_CACHE_DIR`, else the system's place for caches."""
+    """Opens the user's cache folder: `TOPOS_CACHE_DIR`, else the system's place for caches; nothing without a home."""
+    try:
+        return ObjectStore(private_folder(_cache_folder() / "kernels"))
+    except RuntimeError:  # the user has no home
+        return ObjectStore(None)
+
+
+def _cache_folder() -> Path:
     chosen = os.environ.get("TOPOS_CACHE_DIR")
     if chosen:
-        base = Path(chosen)
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches" / "topos"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "topos"
-    return ObjectStore(private_folder(base / "kernels"))
+        return Path(chosen)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "topos"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "topos"
 
 
 def private_folder(folder: Path) -> Path | None:
@@ -87,9 +92,13 @@ def _key(folder: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         pass
+    descriptor, temporary = tempfile.mkstemp(dir=folder)  # mode 0600
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(secrets.token_bytes(SEAL_BYTES))
     try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(SEAL_BYTES))
+        os.link(temporary, path)  # whole or not at all: nobody reads half a key
     except FileExistsError:
         pass
+    finally:
+        os.unlink(temporary)
     return path.read_bytes()

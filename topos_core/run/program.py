@@ -111,7 +111,7 @@ class Program:
         out = {"result": root}
         for name, producers in step.named:
             _, kind = producers[0]
-            out[name] = np.empty(kind.shape, numpy_dtype(kind.dtype))
+            out[name] = self.pool.empty(kind.shape, numpy_dtype(kind.dtype))
         step.prepared.run({name: values[value] for name, value in step.bindings}, out, threads)
         values[step.value] = out["result"]
         for name, producers in step.named:

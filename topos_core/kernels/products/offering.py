@@ -37,6 +37,8 @@ def _is_known(tape: Tape, match: Match) -> bool:
 
 def _efficiency(rows: int, steps: int, columns: int, lanes: int, known: bool) -> float:
     """Estimates the share of the peak: lanes and rows that exist, and what a tile costs beside its products."""
+    if not rows or not columns:
+        return 1.0  # nothing to do
     registers = -(-columns // lanes)
     dense = columns / (registers * lanes)
     if rows == 1:
