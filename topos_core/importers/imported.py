@@ -23,7 +23,8 @@ def trace(function: Callable[..., Any], /, *positional: Any, **named: Any) -> Ta
     """Records `function` and gives its tape.
 
     Args:
-        function: A function, class or object that can be called, or a module, module class or function of torch. Marked by
+        function: A function, class or object that can be called, or a module, module class or function of torch,
+            or a function of JAX. Marked by
             `tp.model`, it needs no specs here.
         positional, named: Its arguments: specs (`tp.f32[2, 3]`, `"i64[2,48]<100"`, a `TensorType`) become inputs;
             in tuples, lists and dicts too. Anything else is passed as it is: None, numbers, dicts of weights.
@@ -61,6 +62,13 @@ def record(
         target = target_of(found)
         if target is not None:
             return record_torch(target, positional, named, sources=sources, dims=dims)
+    if "jax" in sys.modules:
+        from topos_core.importers.jax_jaxpr.target import uses_jax
+
+        if uses_jax(found):
+            from topos_core.importers.jax_jaxpr.record import record_jax
+
+            return record_jax(found, positional, named, sources=sources, dims=dims)
     return recording.record(found, positional, named, sources=sources, dims=dims)
 
 

@@ -55,6 +55,15 @@ def role_of(code: CodeType) -> Role:
     return "user"
 
 
+def role_of_path(path: str) -> FrameKind:
+    """Sorts a frame of which only the file is known."""
+    if path.startswith(_LIBRARY):
+        return "library"
+    return (
+        "framework" if path.startswith((_STANDARD, "<frozen ")) or any(part in path for part in _PACKAGES) else "user"
+    )
+
+
 class _Code:
     """What one code object needs, worked out once."""
 

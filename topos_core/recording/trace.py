@@ -61,12 +61,12 @@ def record(
         positional, named = entry.positional, dict(entry.specs)
     recorder = Recorder(sources)
     if isinstance(function, type):
-        function = _guarded(recorder, function, (), {})
+        function = guarded(recorder, function, (), {})
     bound = bind(function, positional, named)
     code = recorder.locator.entry = code_of(function)
     with collector_paused(), recording(recorder):
         place_inputs(recorder, bound, arguments_of(code, recorder.sources), dims)
-        result = _guarded(recorder, function, bound.args, bound.kwargs)
+        result = guarded(recorder, function, bound.args, bound.kwargs)
         if recorder.last_error is not None:
             refuse_swallowed(recorder.last_error, recorder.last_place, recorder.sources)
         returned = returned_at(code, recorder.sources)
@@ -75,7 +75,7 @@ def record(
         return finish(recorder, structure, leaves, code)
 
 
-def _guarded(
+def guarded(
     recorder: Recorder, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: Mapping[str, Any]
 ) -> Any:
     """Calls user code; whatever it raises becomes an error with a place."""

@@ -17,6 +17,7 @@ from topos_core.importers.onnx_model.initializer import array_of
 from topos_core.importers.onnx_model.node import Foreign, Held, Node, Translate, Unsupported
 from topos_core.importers.onnx_model.order import in_order
 from topos_core.importers.onnx_model.places import Listing
+from topos_core.importers.rollback import take_back
 from topos_core.recording import constant
 from topos_core.recording.recorder import Recorder
 from topos_core.recording.value import Value
@@ -209,14 +210,7 @@ class Walk:
         return None, reason
 
     def _take_back(self, mark: int) -> None:
-        recorder = self.recorder
-        del recorder.ops[mark:]
-        recorder.parameters[:] = [value for value in recorder.parameters if value < mark]
-        for table in (recorder.names, recorder.defaults, recorder.ranges):
-            for value in [value for value in table if value >= mark]:
-                del table[value]
-        recorder.notes[:] = [note for note in recorder.notes if note.value < mark]
-        recorder.captured.clear()
+        take_back(self.recorder, mark)
         self.lifted = {name: value for name, value in self.lifted.items() if value.index < mark}
 
     def _opaque(self, node: Any, reason: str) -> list[Held]:
