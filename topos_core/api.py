@@ -80,7 +80,7 @@ def plan(
         off: Patterns that are switched off.
 
     Raises:
-        ConfigurationError: TP504, an option, value or name that does not exist.
+        ConfigurationError: TP502, parameters that do not fit; TP504, an option, value or name that does not exist.
         TraceError: TP4xx, the function could not be recorded.
     """
     recorded = tape if isinstance(tape, Tape) else trace(tape)
@@ -94,7 +94,12 @@ def plan(
         dialect=dialect,
     )
     ready = planner(recorded)
-    return Plan(ready.plan(request), ready, {name: _snapshot(array) for name, array in (parameters or {}).items()})
+    bound = {name: _snapshot(array) for name, array in (parameters or {}).items()}
+    if bound:
+        from topos_core.run.interpreter import fitted_parameters
+
+        fitted_parameters(recorded, bound)  # what does not fit is told now, not by the first run
+    return Plan(ready.plan(request), ready, bound)
 
 
 def load(target: str, *specs: Any, **named: Any) -> Tape:
@@ -226,7 +231,7 @@ class Plan:
         """Runs the plan and gives the function's own structure; `observed=True` adds `{name: array}` of observed values.
 
         Raises:
-            ConfigurationError: TP502, inputs that do not fit; TP507, an opaque op, or a plan that is not for this host.
+            ConfigurationError: TP502, inputs that do not fit; TP504, no thread to run on; TP507, an opaque op, or a plan that is not for this host.
         """
         if self.data.request.consumer != "home" or self.data.machine.planning_only:
             raise ConfigurationError(
@@ -234,6 +239,8 @@ class Plan:
                 " plan with consumer home and machine host or reference",
                 code="TP507",
             )
+        if threads is not None and threads < 1:
+            raise ConfigurationError(f"{threads} threads cannot run anything; give 1 or more", code="TP504")
         executor = importlib.import_module("topos_core.run.executor")
         if not self._programs:
             self._programs.append(executor.make_program(self.data, self.parameters))
@@ -319,6 +326,15 @@ class Plan:
                 graph.add_edge(operand, value, operand=position)
         return graph
 
+    def __copy__(self) -> Plan:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Plan:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a plan is not pickled; record and plan in the other process, or fork after planning")
+
     def __repr__(self) -> str:
         request, counts = self.data.request, (len(self.taken), len(self.declined), len(self.blocked))
         return "<Plan {} {}: {} taken, {} declined, {} blocked>".format(request.consumer, request.fidelity, *counts)
@@ -345,7 +361,7 @@ def _holders(regions: Sequence[Mapping[str, Any]]) -> dict[int, Mapping[str, Any
 def _values(tape: Tape, wanted: Iterable[Named]) -> tuple[int, ...]:
     """Turns names and numbers into values."""
     found: list[int] = []
-    for each in wanted:
+    for each in (wanted,) if isinstance(wanted, (str, int)) else wanted:
         if isinstance(each, int):
             found.append(each)
             continue
@@ -360,7 +376,7 @@ def _values(tape: Tape, wanted: Iterable[Named]) -> tuple[int, ...]:
 def _rows(tape: Tape, wanted: Iterable[Named]) -> frozenset[int]:
     """Turns observed names and row numbers into rows of the tape's observations."""
     found: set[int] = set()
-    for each in wanted:
+    for each in (wanted,) if isinstance(wanted, (str, int)) else wanted:
         if isinstance(each, int):
             found.add(each)
             continue

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 import topos_core as tp
 from topos_core import api
 from topos_core.document import codec
+from topos_core.errors import ConfigurationError
 from topos_core.matching.catalog import patterns as matching_patterns
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -272,3 +275,35 @@ def test_a_convolution_without_elements_plans_and_runs(empty):
     result = tp.plan(tape, cost="always").run(*arrays)
     assert result.shape == tape.type_of(tape.results[0]).shape
     assert not result.any()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fidelity": "close"}, "no fidelity 'close'; use one of exact fast"),
+        ({"cost": "never"}, "no cost 'never'; use one of model always"),
+        ({"dialect": "tosa"}, "no dialect 'tosa'; use one of portable xla iree"),
+        ({"observe": "nobody"}, "no value is named 'nobody'"),
+        ({"parameters": {"nobody": np.ones(2, "f4")}}, "no parameter is named 'nobody'"),
+        ({"parameters": {"weight": np.ones((100, 2), "f8")}}, "parameter weight is f64"),
+    ],
+)
+def test_options_that_do_not_exist_are_told_when_the_plan_is_made(options, message):
+    weight = np.ones((100, 2), np.float32)
+    tape = tp.trace(lambda x: x @ weight, "f32[3,100]")
+    with pytest.raises(ConfigurationError, match=message):
+        tp.plan(tape, **options)
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_a_run_needs_a_thread(threads):
+    with pytest.raises(ConfigurationError, match="give 1 or more"):
+        tp.plan(tp.trace(lambda x: x + 1, "f32[3]")).run(np.ones(3, "f4"), threads=threads)
+
+
+def test_plans_are_copied_by_name_and_not_pickled():
+    plan = tp.plan(tp.trace(lambda x: x + 1, "f32[3]"))
+    assert copy.copy(plan) is plan
+    assert copy.deepcopy({"plan": plan})["plan"] is plan
+    with pytest.raises(TypeError, match="a plan is not pickled; record and plan in the other process"):
+        pickle.dumps(plan)

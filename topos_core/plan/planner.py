@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from topos_core.cost.machine import Machine
 from topos_core.cost.memory import Placement
 from topos_core.cost.profiles import machine
 from topos_core.errors import ConfigurationError
-from topos_core.kernels.kernel import Consumer, Decline, Offer
+from topos_core.kernels.kernel import Consumer, Decline, Dialect, Fidelity, Offer
 from topos_core.matching.match import Match
 from topos_core.plan.contraction import find_cycle
 from topos_core.plan.decision import Decision, Number
@@ -141,6 +141,13 @@ class Planner:
         if request.consumer not in self.consumers:
             known = " ".join(self.consumers)
             raise ConfigurationError(f"no consumer {request.consumer!r}; use one of {known}", code="TP504")
+        for what, chosen, choices in (
+            ("fidelity", request.fidelity, get_args(Fidelity)),
+            ("cost", request.cost, ("model", "always")),
+            ("dialect", request.dialect, get_args(Dialect)),
+        ):
+            if chosen not in choices:
+                raise ConfigurationError(f"no {what} {chosen!r}; use one of {' '.join(choices)}", code="TP504")
         for value in request.observe:
             if not 0 <= value < count:
                 raise ConfigurationError(f"no value %{value} to observe; the tape has {count} values", code="TP504")

@@ -89,18 +89,28 @@ def bind_parameters(tape: Tape, parameters: Parameters | None = None) -> dict[in
         ConfigurationError: One is missing, unknown or of another type (TP502).
     """
     bound: dict[int, np.ndarray] = {}
-    given = dict(tape.defaults)
-    by_name = {tape.names[value]: value for value in tape.parameters if value in tape.names}
-    for key, array in (parameters or {}).items():
-        chosen = by_name.get(key) if isinstance(key, str) else key
-        if chosen not in tape.parameters:
-            raise _misfit(f"no parameter is named {key!r}; the program has {', '.join(by_name) or 'none'}")
-        given[chosen] = array
+    given = {**tape.defaults, **fitted_parameters(tape, parameters or {})}
     for value in tape.parameters:
         if value not in given:
             raise _misfit(f"{_called(tape, value)} {tape.ops[value].type} has no values; give them as a parameter")
         bound[value] = _fit(tape, value, given[value])
     return bound
+
+
+def fitted_parameters(tape: Tape, parameters: Parameters) -> dict[int, np.ndarray]:
+    """Pairs given arrays with the parameters that they replace.
+
+    Raises:
+        ConfigurationError: One is unknown or of another type (TP502).
+    """
+    by_name = {tape.names[value]: value for value in tape.parameters if value in tape.names}
+    fitted: dict[int, np.ndarray] = {}
+    for key, array in parameters.items():
+        chosen = by_name.get(key) if isinstance(key, str) else key
+        if chosen not in tape.parameters:
+            raise _misfit(f"no parameter is named {key!r}; the program has {', '.join(by_name) or 'none'}")
+        fitted[chosen] = _fit(tape, chosen, array)
+    return fitted
 
 
 def evaluate(tape: Tape, bound: Mapping[int, np.ndarray], wanted: Iterable[int]) -> dict[int, np.ndarray]:
