@@ -67,11 +67,25 @@ class _Reader:
             return self._select(op.operands, depth)
         parts: list[Polynomial] = []
         for operand in op.operands:
-            part = self.read(operand, depth + 1)
+            part = self.read(self._unmoved(operand), depth + 1)
             if part is None:
                 return None
             parts.append(part)
         return _combined(op.name, parts)
+
+    def _unmoved(self, value: int) -> int:
+        """Sees through reshapes, or permutations, that give back what they began with."""
+        for kind in ("reshape", "permute"):
+            below, order = value, list(range(len(self._ops[value].type.shape)))
+            for _ in range(DEPTH):
+                op = self._ops[below]
+                if op.name != kind or self._is_leaf(below):
+                    break
+                below = op.operands[0]
+                order = [op.attributes["order"][axis] for axis in order] if kind == "permute" else order
+            if below != value and self._ops[below].type == self._ops[value].type and order == sorted(order):
+                return below
+        return value
 
     def _select(self, operands: tuple[int, ...], depth: int) -> Polynomial | None:
         """Reads `select(a > b, a, b)` as their maximum."""
@@ -79,7 +93,7 @@ class _Reader:
         test = self._ops[condition]
         if test.name != "compare":
             return None
-        parts = [self.read(v, depth + 1) for v in (*test.operands, yes, no)]
+        parts = [self.read(self._unmoved(v), depth + 1) for v in (*test.operands, yes, no)]
         if any(part is None for part in parts):
             return None
         left, right, first, second = (part for part in parts if part is not None)

@@ -108,6 +108,11 @@ class Forms:
             if forms and not _same_kind(forms[0], form):
                 return lone
             forms.append(form)
+        if operation in ("max", "min"):  # a term that stands twice counts once: a loop may begin with its first slice
+            once = dict(zip(reversed(forms), reversed(terms), strict=True))
+            forms, terms = list(reversed(once)), list(reversed(once.values()))
+            if len(forms) < 2:
+                return lone
         first = forms[0]
         if first.is_product and operation != "sum":
             return lone

@@ -51,10 +51,14 @@ def snap(number: float, dtype: str) -> Snapped | None:
 def _meant(number: float, bits: int) -> Snapped:
     for unit, element in _units():
         size = number / unit
-        square = _simplest(size * size, bits - 2)
         found = _fraction(size, bits)
-        if found is None and square.numerator * square.denominator < 2 ** (bits // 3 + 2):
-            return Snapped(multiply(element, root(ratio(square.numerator, square.denominator))), True)
+        for times in (1, 2):
+            power = _simplest(size ** (2 * times), bits - 2 * times)
+            if found is None and power.numerator * power.denominator < 2 ** (bits // 3 + 2):
+                rooted = ratio(power.numerator, power.denominator)
+                for _ in range(times):
+                    rooted = root(rooted)
+                return Snapped(multiply(element, rooted), True)
         if found is None and bits >= BITS["f32"]:
             found = _decimal(size, bits)
         if found is not None:

@@ -7,7 +7,6 @@ import numpy as np
 import topos_core as tp
 from tests.conformance.fusion.cases import case, planned
 from topos_core import nn
-
 from topos_core.matching.catalog import patterns
 from topos_core.matching.search import search
 

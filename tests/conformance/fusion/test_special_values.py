@@ -16,8 +16,6 @@ from tests.conformance.fusion.cases import (
     at_result,
     case,
     decision,
-    inputs_of,
-    matches,
     planned,
     recorded,
     run,

@@ -1,0 +1,106 @@
+"""`python -m tests.conformance.coverage`: pattern by spelling, and what becomes of programs that only look alike.
+
+With `--mutations` the rate at which changed programs are caught stands below (some minutes).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.conformance.spellings import Group, groups
+from tests.laws import mutations
+from topos_core.matching.catalog import patterns
+from topos_core.matching.search import search
+from topos_core.recording.trace import trace
+from topos_core.run.proof import prove
+
+MOVES = ("reshape", "permute", "broadcast", "slice", "reverse")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one program: whether the pattern stands at its result, how that was proved, what was said instead."""
+
+    pattern: str
+    spelling: str
+    meant: bool
+    found: str | None
+    proof: str
+    told: str
+
+    @property
+    def right(self) -> bool:
+        """Tells that what is meant was found and proved, and that what is not meant was not found."""
+        return self.meant == (self.found is not None) and self.proof != "refuted"
+
+
+def rows(pattern: str, group: Group) -> list[Row]:
+    """Looks every program of a group up."""
+    made = [_row(pattern, group, name, True) for name in group.taken]
+    return made + [_row(pattern, group, name, False) for name in group.other]
+
+
+def _row(pattern: str, group: Group, name: str, meant: bool) -> Row:
+    function = (group.taken if meant else group.other)[name]
+    tape = trace(function, **group.specs)
+    pool = search(tape, patterns().values())
+    root = tape.results[0]
+    ends = {root}
+    while tape.ops[root].name in MOVES or (tape.ops[root].name == "neg" and meant):
+        root = tape.ops[root].operands[0]
+        ends.add(root)
+    allowed = {pattern, *group.also}
+    inside = {value for one in pool.matches for value in one.interior}
+    found = [one for one in pool.matches if one.pattern in allowed and one.root in ends]
+    if (
+        not found and meant and pattern in ("linear", "convolution")
+    ):  # a bias after it is another pattern's, or nobody's
+        found = [one for one in pool.matches if one.pattern in allowed and one.root not in inside]
+    if not meant:  # what is left over in a program that only looks alike may be something smaller
+        found = [one for one in found if one.root in tape.results]
+    best = max(found, key=lambda one: (one.root, len(one.bindings)), default=None)
+    told = next((miss.code for miss in pool.near_misses if miss.pattern == pattern), "")
+    if best is None:
+        return Row(pattern, name, meant, None, "", told)
+    (proof,) = prove(tape, [best])
+    return Row(pattern, name, meant, best.pattern, proof.verdict, told)
+
+
+def situations() -> list[tuple[int, str]]:
+    """Lists the situations of the corpus with the test that stands for each."""
+    found = []
+    for path in sorted((Path(__file__).parent / "fusion").glob("test_*.py")):
+        text = path.read_text()
+        for numbers, name in re.findall(r"^@case\(([\d, ]+)\)\n(?:@.*\n)*def (\w+)", text, re.MULTILINE):
+            found += [(int(number), f"{path.name}::{name}") for number in numbers.split(",")]
+    return sorted(found)
+
+
+def main() -> None:
+    """Prints the tables."""
+    print(f"{'pattern':20} {'spelling':20} {'found as':24} {'proof':9} told")
+    for pattern, group in groups().items():
+        table = rows(pattern, group)
+        for row in table:
+            mark = "" if row.meant else "(looks alike)"
+            state = row.found or "-"
+            print(f"{row.pattern:20} {row.spelling:20} {state:24} {row.proof or '-':9} {row.told} {mark}".rstrip())
+        meant = [row for row in table if row.meant]
+        other = [row for row in table if not row.meant]
+        print(
+            f"{pattern:20} {sum(row.right for row in meant)} of {len(meant)} spellings,"
+            f" {sum(row.right for row in other)} of {len(other)} look-alikes refused\n"
+        )
+    print("situations of the corpus and their tests")
+    for number, test in situations():
+        print(f"{number:4} {test}")
+    if "--mutations" in sys.argv:
+        print()
+        mutations.main()
+
+
+if __name__ == "__main__":
+    main()
