@@ -349,8 +349,10 @@ def _interior(
 
 def _stops(keys: Keys, value: int, same: bool, hit: bool) -> bool:
     """Says whether a walk towards the inputs ends at a value: the bound value itself, or what it is a multiple of."""
-    if not same or keys.is_movement(value):
+    if not same:
         return False
+    if keys.is_movement(value):  # a movement that is no view of anything, such as different values side by side
+        return keys.funcs[keys.tape.ops[value].operands[0]] is not keys.funcs[value]
     return hit or keys.uses.source[value] == value
 
 

@@ -29,7 +29,7 @@ REACH: Final = 4
 
 _HEADS: Final = (
     "leaf", "hole", "one", "window", "sum", "product", "exp", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos", "abs",
-    "sign", "select", "cast", "maximum", "minimum", "reduce:sum", "reduce:max", "compare", "pow", "other",
+    "sign", "stack", "select", "cast", "maximum", "minimum", "reduce:sum", "reduce:max", "compare", "pow", "other",
 )  # fmt: skip
 _BITS: Final = {name: 1 << k for k, name in enumerate(_HEADS)}
 _REDUCES: Final = _BITS["reduce:sum"] | _BITS["reduce:max"]
@@ -132,13 +132,17 @@ class FuncTable:
         extents: Sequence[int],
         constant: Coefficient | None = None,
         reduced: Collection[int] = (),
+        selector: int | None = None,
     ) -> Made:
         """Gives a function of operands whose maps are over the digits of a frame with these extents.
 
-        Digits are numbered by their first occurrence, the kept ones first; neighbours that always go together are one.
+        Digits are numbered by their first occurrence, the kept ones first; neighbours that always go together are one. A
+        selector is a digit that no operand reads: it says which of them is meant, and comes last.
         """
         order = _occurrence(kids, reduced)
         kept = [digit for digit in order if digit not in reduced]
+        if selector is not None:
+            kept.append(selector)
         late = [digit for digit in order if digit in reduced]
         late += [digit for digit in reduced if digit not in order]
         if any(type(form) is not int for kid in kids for form in kid.map):

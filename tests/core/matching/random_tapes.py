@@ -108,7 +108,7 @@ class _Unfit(Exception):
 
 def _step(t: Ops, r: random.Random, a: int, b: int) -> int:
     shape, rank = t.shape(a), len(t.shape(a))
-    k = r.randrange(18)
+    k = r.randrange(21)
     if k <= 5:
         return t.binary(["add", "add", "sub", "mul", "mul", "div"][k], a, b)
     if k == 6:
@@ -127,7 +127,7 @@ def _step(t: Ops, r: random.Random, a: int, b: int) -> int:
     if k == 11 and rank == 3:
         return t.reshape(a, r.choice([(shape[0] * shape[1], shape[2]), (shape[0], shape[1] * shape[2]), (1, *shape)]))
     if k == 11 and rank == 2:
-        return t.reshape(a, (3, 4, -1)) if False else t.reshape(a, (shape[0] * shape[1],))
+        return t.reshape(a, (shape[0] * shape[1],))
     if k == 12 and rank:
         return t.reduce("sum", a, (r.randrange(rank),), r.random() < 0.7)
     if k == 13 and rank:
@@ -143,4 +143,13 @@ def _step(t: Ops, r: random.Random, a: int, b: int) -> int:
         return t.binary("maximum", a, b)
     if k == 17 and rank == 3 and len(t.shape(b)) == 3 and shape[-1] == t.shape(b)[-1] and shape[0] == t.shape(b)[0]:
         return t.matmul(a, t.permute(b, (0, 2, 1)))
+    if k == 18 and rank and t.shape(b) == shape:
+        return t.op("concat", (a, b), axis=r.randrange(rank))
+    if k == 19 and rank:
+        axis = r.randrange(rank)
+        half = shape[axis] // 2
+        start = r.choice([0, half])
+        return t.slice(a, axis, start, start + half) if half else a
+    if k == 20 and rank:
+        return t.op("logsumexp", (a,), axes=(r.randrange(rank),))
     raise _Unfit
