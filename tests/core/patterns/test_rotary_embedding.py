@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.core.patterns.check import check, searched
+from topos_core import nn
+
+FULL = {"x": "f64[2,3,5,8]", "cos": "f64[5,8]", "sin": "f64[5,8]"}
+HALF = {"x": "f64[2,3,5,8]", "cos": "f64[5,4]", "sin": "f64[5,4]"}
+
+
+def by_nn(x, cos, sin):
+    return nn.rotary_embedding(x, cos, sin)
+
+
+def halves(x, cos, sin):
+    return x * cos + np.concatenate([-x[..., 4:], x[..., :4]], -1) * sin
+
+
+def split(x, cos, sin):
+    first, second = np.split(x, 2, -1)
+    return np.concatenate((-second, first), -1) * sin + cos * x
+
+
+def negated_by_product(x, cos, sin):
+    return x * cos - np.concatenate([x[..., 4:], x[..., :4] * -1.0], -1) * sin
+
+
+def interleaved(x, cos, sin):
+    turned = np.stack([-x[..., 1::2], x[..., ::2]], -1).reshape(2, 3, 5, 8)
+    return x * cos + turned * sin
+
+
+def of_a_projection(x, cos, sin):
+    return halves(np.tanh(x), cos, sin)
+
+
+@pytest.mark.parametrize("spelling", [by_nn, halves, split, negated_by_product, interleaved, of_a_projection])
+def test_every_spelling_with_whole_tables_is_one_embedding(spelling):
+    match = check("rotary_embedding", spelling, FULL)
+    assert match.facts.extents == {"k": 30, "p": 2, "h": 4}
+    assert set(match.bindings) == {"x", "cos", "sin"}
+
+
+def half_by_half(x, cos, sin):
+    a, b = x[..., :4], x[..., 4:]
+    return np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+def half_by_half_commuted(x, cos, sin):
+    a, b = np.split(x, 2, -1)
+    return np.concatenate([-(sin * b) + cos * a, sin * a + cos * b], -1)
+
+
+def pairs_stacked(x, cos, sin):
+    a, b = x[..., ::2], x[..., 1::2]
+    return np.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(2, 3, 5, 8)
+
+
+@pytest.mark.parametrize("spelling", [half_by_half, half_by_half_commuted, pairs_stacked])
+def test_every_spelling_half_by_half_is_one_embedding(spelling):
+    check("rotary_embedding", spelling, HALF)
+
+
+def test_tables_may_be_constant():
+    cos, sin = (table.astype(np.float64) for table in nn.rotary_tables(5, 8))
+    check("rotary_embedding", lambda x: nn.rotary_embedding(x, cos, sin), {"x": "f64[2,3,5,8]"})
+
+
+def no_sign(x, cos, sin):
+    return x * cos + np.concatenate([x[..., 4:], x[..., :4]], -1) * sin
+
+
+def not_turned(x, cos, sin):
+    return x * cos + np.concatenate([-x[..., :4], x[..., 4:]], -1) * sin
+
+
+def other_value(x, cos, sin):
+    return np.tanh(x) * cos + np.concatenate([-x[..., 4:], x[..., :4]], -1) * sin
+
+
+def both_negative(x, cos, sin):
+    return x * cos + np.concatenate([-x[..., 4:], -x[..., :4]], -1) * sin
+
+
+@pytest.mark.parametrize("program", [no_sign, not_turned, other_value, both_negative])
+def test_look_alikes_are_refused(program):
+    _, pool = searched(program, FULL)
+    assert [m for m in pool.matches if m.pattern == "rotary_embedding"] == []
