@@ -134,7 +134,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     ),
     "lookups": (
         lambda a, i: [a[i], a[:, i], a[i, i], a.index_select(1, i), a.gather(1, i[None].expand(3, -1)), F.one_hot(i, 5),
-                      a[torch.tensor([0, 2])], F.embedding(i, a), torch.zeros(4, 4).index_add(0, i, a)],
+                      a[torch.tensor([0, 2])], torch.diff(a, dim=0), F.embedding(i, a), torch.zeros(4, 4).index_add(0, i, a)],
         ROWS, torch.tensor([0, 1, 2]),
     ),
     "creation": (
@@ -159,6 +159,13 @@ MODULES: dict[str, tuple[Any, ...]] = {
         IMAGE,
     ),
     "batch norm in training": (nn.BatchNorm2d(8).train(), IMAGE),
+    "a normed weight": (nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)), ROWS),
+    "lstm, two layers, both ways": (nn.LSTM(4, 8, 2, batch_first=True, bidirectional=True), normals(2, 5, 4)),
+    "lstm without biases": (nn.LSTM(4, 8, bias=False), normals(5, 2, 4)),
+    "gru": (nn.GRU(4, 8, bidirectional=True), normals(5, 2, 4)),
+    "rnn": (nn.RNN(4, 8, nonlinearity="relu"), normals(5, 2, 4)),
+    "lstm cell": (nn.LSTMCell(4, 8), normals(2, 4)),
+    "gru cell": (nn.GRUCell(4, 8), normals(2, 4)),
     "encoder": (nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval(), normals(2, 5, 8)),
     "transformer": (nn.Transformer(8, 2, 1, 1, 16, batch_first=True).eval(), normals(2, 5, 8), normals(2, 4, 8)),
 }  # fmt: skip

@@ -72,3 +72,35 @@ def test_a_class_plans_without_weights_and_runs_with_those_of_seed_0(plan: Any) 
     assert first.shape == (2, 10)
     np.testing.assert_array_equal(first, second)
     assert {"first.conv.weight", "second.norm.running_mean", "head.1.bias"} <= set(plan.tape.names.values())
+
+
+def test_one_model_has_the_same_regions_through_topos_and_through_torch(plan: Any) -> None:
+    import numpy as np
+
+    from topos_core import nn
+
+    def block(x: Any, weight: Any, mean: Any, variance: Any, scale: Any, shift: Any) -> Any:
+        y = nn.conv2d(x, weight, padding=1)
+        return nn.relu(nn.batch_norm(y, mean, variance, scale, shift))
+
+    def net(x: Any, first: Any, second: Any, head: Any) -> Any:
+        x = nn.max_pool(block(x, *first), 2)
+        x = nn.max_pool(block(x, *second), 2)
+        return nn.linear(x.reshape(x.shape[0], -1), *head)
+
+    def state(inner: int) -> tuple[Any, ...]:
+        rows = [np.ones(8, np.float32) for _ in range(4)]
+        return (np.ones((8, inner, 3, 3), np.float32), *rows)
+
+    head = (np.ones((10, 8 * 4 * 4), np.float32), np.ones(10, np.float32))
+    tape = tp.trace(net, "f32[2,3,16,16]", state(3), state(8), head)
+    ours = tp.plan(tape, machine="reference")
+
+    def regions(each: Any) -> list[tuple[str, str, str]]:
+        found = (*each.taken, *each.declined)
+        return sorted((d.match.pattern, d.verdict, str(tape_of.type_of(d.match.root))) for d in found)
+
+    tape_of = plan.tape
+    theirs = regions(plan)
+    tape_of = ours.tape
+    assert regions(ours) == theirs

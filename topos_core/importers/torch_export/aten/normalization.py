@@ -55,7 +55,14 @@ def _instance_norm(
     return nn.instance_norm(x, weight, bias, eps)
 
 
+def _weight_norm(call: Call, v: Any, g: Any, dim: int = 0) -> Any:
+    """Scales every slice of v along `dim` to the length g."""
+    axes = tuple(axis for axis in range(v.ndim) if axis != dim % v.ndim)
+    return v * (g / np.sqrt((v * v).sum(axis=axes, keepdims=True)))
+
+
 TABLE: Final[Table] = {
+    "_weight_norm": _weight_norm,
     "batch_norm": half_as_single(_batch_norm),
     "layer_norm": half_as_single(_layer_norm),
     "rms_norm": half_as_single(_rms_norm),
