@@ -15,6 +15,7 @@ from topos_core.kernels.workers import run_on
 
 ALIGNMENT: Final = 64
 SPARE: Final = 16  # words behind a block; the counter of items stands there, on a cache line that nobody else writes
+_SPARE_WORDS: Final = (0,) * SPARE
 _DATA: Final = object.__basicsize__  # where an ndarray keeps its address: NumPy's C interface fixes it, behind the head
 _read: Final = ctypes.c_size_t.from_address
 
@@ -25,11 +26,17 @@ def template(block: Sequence[str], values: Mapping[str, int]) -> array[int]:
     Raises:
         KeyError: a name that the block does not have.
     """
-    unknown = set(values) - set(block)
-    if unknown:
-        raise KeyError(*sorted(unknown))
+    words = {**_zeros(tuple(block)), **values}
+    if len(words) != len(block):
+        raise KeyError(*sorted(set(values) - set(block)))
+    return array("q", (*words.values(), *_SPARE_WORDS))
+
+
+@cache
+def _zeros(block: tuple[str, ...]) -> Mapping[str, int]:
+    """Gives a block's words in order; small runs spend most of their time on filling blocks."""
     assert block[0] == "counter"
-    return array("q", [*(values.get(name, 0) for name in block), *(0,) * SPARE])
+    return dict.fromkeys(block, 0)
 
 
 def address_of(values: np.ndarray) -> int:

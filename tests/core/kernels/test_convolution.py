@@ -163,3 +163,19 @@ def test_threads_give_the_same_bits():
     one = run(tape, match, given, threads=1)
     for threads in (2, 4):
         np.testing.assert_array_equal(run(tape, match, given, threads=threads), one)
+
+
+def test_an_epilogues_operations_are_counted():
+    import topos_core as tp
+    from topos_core import nn
+
+    def program(x, w, b):
+        return nn.relu(nn.conv2d(x, w, b) + x[:, :4, 1:-1, 1:-1])
+
+    plan = tp.plan(tp.trace(program, "f32[2,4,10,10]", "f32[4,4,3,3]", "f32[4]"), cost="always", machine="reference")
+    (taken,) = plan.taken
+    elements = 2 * 4 * 8 * 8
+    products = elements * 2 * 4 * 9
+    assert taken.match.pattern == "conv_bn_activation"
+    assert taken.numbers["flops_before"].value == products + 3 * elements  # bias, residual, relu
+    assert taken.numbers["flops_after"].value == products + 4 * elements  # factor and summand, residual, relu

@@ -18,9 +18,16 @@ LANES: Final = {"f32": 16, "f64": 8, "f16": 16, "bf16": 16}
 
 
 def offer_convolution(
-    tape: Tape, match: Match, facts: ConvolutionFacts, terms: Terms, *, extra_bytes: int, transcendentals: int
+    tape: Tape,
+    match: Match,
+    facts: ConvolutionFacts,
+    terms: Terms,
+    *,
+    extra_flops: int = 0,
+    extra_bytes: int,
+    transcendentals: int,
 ) -> Offer | Decline:
-    """Prices the tile kernel; `extra_bytes` and `transcendentals` are the epilogue's."""
+    """Prices the tile kernel; `extra_flops`, `extra_bytes` and `transcendentals` are the epilogue's."""
     root = tape.ops[match.root].type
     if root.dtype not in FLOATS:
         return Decline(
@@ -45,7 +52,7 @@ def offer_convolution(
     kernel = tape.ops[match.bindings["kernel"]].type
     padded = _plane_elements(convolution) * numpy_dtype("f64" if root.dtype == "f64" else "f32").itemsize
     work = Work(
-        flops=convolution.flops,
+        flops=convolution.flops + extra_flops,
         transcendentals=transcendentals,
         bytes_read=image.bytes + padded + kernel.bytes + extra_bytes,
         bytes_written=root.bytes + padded,
