@@ -12,7 +12,7 @@ export class Model {
   readonly userStart: Int32Array;
   readonly users: Int32Array;
   readonly labels = new Map<number, string>();
-  /** 1 where the value is a constant or a parameter with readers: drawn inside its readers, not as a box. */
+  /** 1 where the value is a constant, an iota or a parameter with readers: drawn inside its readers, not as a box. */
   readonly chip: Uint8Array;
   /** 1 where the value has so many readers that its edges are drawn as stubs. */
   readonly hub: Uint8Array;
@@ -36,7 +36,7 @@ export class Model {
     const results = new Set(graph.results);
     for (let i = 0; i < this.count; i++) {
       const name = this.name(i);
-      this.chip[i] = (name === 'constant' || name === 'parameter') && readers[i] > 0 && !results.has(i) ? 1 : 0;
+      this.chip[i] = (name === 'constant' || name === 'parameter' || name === 'iota') && readers[i] > 0 && !results.has(i) ? 1 : 0;
       this.hub[i] = readers[i] >= HUB_READERS && !this.chip[i] ? 1 : 0;
     }
     this.sizes = graph.types.map(bytesOf);

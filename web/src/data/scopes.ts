@@ -12,6 +12,8 @@ export interface Scope {
   id: number;
   kind: ScopeKind;
   name: string;
+  /** The name for people: `layer.3` where the name alone would be `3`. */
+  title: string;
   parent: number;
   /** Ops as they are, scopes as `~id`, in trace order; chips stand with their first reader and are not children. */
   children: number[];
@@ -195,7 +197,7 @@ function number(model: Model, draft: Draft, owner: Int32Array): Tree {
     const again = seen.get(path) ?? 0;
     seen.set(path, again + 1);
     const scope: Scope = {
-      id, kind: node.kind, name: node.name, parent, children: [], begin: cursor, end: cursor,
+      id, kind: node.kind, name: node.name, title: titled(node.name, parent < 0 ? '' : scopes[parent].title), parent, children: [], begin: cursor, end: cursor,
       hash: hashes.get(node)!, key: again ? `${path}~${again}` : path, depth,
     };
     scopes.push(scope);
@@ -256,6 +258,13 @@ function fold(scope: Draft, hashes: Map<Draft, number>): void {
     i = j;
   }
   scope.children = children;
+}
+
+/** Numbers and folds of numbers borrow the name of what holds them. */
+function titled(name: string, parent: string): string {
+  const around = parent.split('.').filter((part) => !/^\d+$/.test(part)).at(-1) ?? '';
+  if (name === '[]') return around || name;
+  return /^\d+$/.test(name) && around ? `${around}.${name}` : name;
 }
 
 /** `layer12` and `layer13` are both `layer`; `3` stays `3`. */

@@ -72,13 +72,13 @@ export class RegionDrawer {
 
   /** The closed scopes that hold some of a region's ops, and not only those. */
   partly(region: Region): Set<number> {
-    const scopes = new Set<number>();
+    const inside = new Map<number, number>();
     for (const value of region.nodes) {
       if (this.tree.owner[value] !== value || this.scene.boxOfOp[value] >= 0) continue;
       const scope = this.closedAround(value);
-      if (scope >= 0) scopes.add(scope);
+      if (scope >= 0) inside.set(scope, (inside.get(scope) ?? 0) + 1);
     }
-    return scopes;
+    return new Set([...inside].filter(([scope, held]) => held < this.boxesIn(scope)).map(([scope]) => scope));
   }
 
   private closedAround(value: number): number {

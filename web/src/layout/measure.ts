@@ -25,24 +25,30 @@ export function chipsOf(model: Model, value: number): Chip[] {
     if (seen.has(operand)) continue;
     seen.add(operand);
     if (model.chip[operand]) {
-      const constant = model.name(operand) === 'constant';
-      const text = constant ? constantText(model.attributes(operand)) : model.title(operand);
+      const constant = model.name(operand) !== 'parameter';
+      const text = constant ? constantText(model.attributes(operand)) || model.name(operand) : model.title(operand);
       chips.push({ value: operand, text: clip(text, 18), kind: constant ? 'constant' : 'parameter' });
     } else if (model.hub[operand]) chips.push({ value: operand, text: clip(model.title(operand), 18), kind: 'hub' });
   }
   return chips.slice(0, MOST_CHIPS);
 }
 
+/** How wide a chip is drawn. */
+export function chipWidth(chip: Chip): number {
+  return chip.text.length * 6.1 + 11;
+}
+
 function constantText(attributes: string): string {
-  return attributes.match(/value=(.*)/)?.[1] ?? attributes;
+  const text = attributes.match(/value=(.*)/)?.[1] ?? attributes;
+  return /^-?\d+(\.\d+)?(e[-+]?\d+)?$/i.test(text) && text.length > 7 ? String(Number(Number(text).toPrecision(4))) : text;
 }
 
 export function opSize(model: Model, value: number): [number, number] {
   const chips = chipsOf(model, value);
-  const chipWidth = chips.reduce((sum, chip) => sum + chip.text.length * 5.6 + 16, 8);
+  const chipRow = chips.reduce((sum, chip) => sum + chipWidth(chip) + 5, 8);
   const title = model.name(value).length * 7.2 + 20;
   const subtitle = subtitleOf(model, value).length * 5.9 + 20;
-  const width = Math.min(260, Math.max(120, title, subtitle, chipWidth));
+  const width = Math.min(260, Math.max(120, title, subtitle, chipRow));
   return [Math.ceil(width / 4) * 4, OP_HEIGHT + (chips.length ? CHIP_HEIGHT + 2 : 0)];
 }
 
@@ -57,7 +63,7 @@ export function scopeSize(scope: Scope): [number, number] {
 }
 
 export function scopeTitle(scope: Scope): string {
-  return scope.kind === 'fold' ? `${scope.name} × ${scope.children.length}` : scope.name;
+  return scope.kind === 'fold' ? `${scope.title} × ${scope.children.length}` : scope.title;
 }
 
 export function clip(text: string, length: number): string {
