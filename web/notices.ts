@@ -21,7 +21,9 @@ export function notices(file: string): { collect: () => Plugin; write: Plugin } 
     collect,
     write: {
       name: 'topos-notices-write',
+      apply: 'build', // the test runner loads the same configuration, and bundles nothing
       closeBundle() {
+        if (!packages.size) throw new Error('no package was found in the page: its notices would be empty');
         const texts = [...packages].map(noticeOf).sort();
         writeFileSync(file, `The page holds code of these packages.\n\n${texts.join('\n')}`);
       },
