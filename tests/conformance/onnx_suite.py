@@ -69,9 +69,7 @@ def _run_one(
         return Outcome(kind, case.name, operators, verdict, reason)
 
     numbers = {
-        name: array
-        for name, array in inputs.items()
-        if isinstance(array, np.ndarray) and (array.dtype.kind in "iub" or array.size == 1) and array.dtype.kind != "O"
+        name: array for name, array in inputs.items() if isinstance(array, np.ndarray) and _is_number(name, array)
     }
     dims = dict(_extents(model, inputs))
     first = ""
@@ -94,6 +92,11 @@ def _run_one(
         verdict = "bound" if known else "passes"
         return outcome("wrong", difference) if difference else outcome(verdict, first)
     return outcome("opaque", first)
+
+
+def _is_number(name: str, array: np.ndarray) -> bool:
+    """Tells settings from data: integers, bools, single numbers, and the factors of a resize."""
+    return array.dtype.kind != "O" and (array.dtype.kind in "iub" or array.size == 1 or name in ("scales", "roi"))
 
 
 def opaque_reason(tape: Tape) -> str:

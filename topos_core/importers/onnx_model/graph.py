@@ -41,6 +41,7 @@ class Walk:
         held: What each name stands for now.
         lifted: Known arrays that were recorded, by name.
         within: The place of the node that ONNX's own definition is walked for.
+        defining: How many such definitions are being walked, one inside the other.
     """
 
     recorder: Recorder
@@ -52,6 +53,7 @@ class Walk:
     held: dict[str, Held] = field(default_factory=dict)
     lifted: dict[str, Value] = field(default_factory=dict)
     within: Location | None = None
+    defining: int = 0
 
     def graph(self, graph: Any, depth: int = 0, scope: tuple[str, ...] = ()) -> None:
         """Walks a graph whose inputs stand in `held` already.
@@ -164,7 +166,7 @@ class Walk:
             results, reason = self._formula(seen, translate)
             if results is not None:
                 return results
-        if not any(isinstance(each, Foreign) for each in held) and self.within is None:
+        if not any(isinstance(each, Foreign) for each in held) and self.defining < MAX_NESTING:
             defined = self._defined(node)
             if defined is not None:
                 return defined
@@ -177,14 +179,16 @@ class Walk:
         if nodes is None:
             return None
         recorder, mark, outer = self.recorder, len(self.recorder.ops), dict(self.held)
-        self.within = self.listing.of_node(node)
+        around, self.within = self.within, self.within or self.listing.of_node(node)
+        self.defining += 1
         try:
             for inner in nodes:
                 self._node(inner, 0, ())
             if all(op.name != "opaque" for op in recorder.ops[mark:]):
                 return [self.get(name) if name else None for name in node.output]
         finally:
-            self.within = None
+            self.within = around
+            self.defining -= 1
             self.held = outer
         self._take_back(mark)
         return None
