@@ -45,6 +45,11 @@ def close(a: float, b: float, relative: float) -> bool:
     return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= relative * max(abs(a), abs(b)))
 
 
+def holds_factor(factor: float, factors: tuple[float, ...], relative: float) -> bool:
+    """Says whether some value of the program carries a factor: else a scale would take in whatever is left over."""
+    return any(close(factor, one, relative) for one in factors)
+
+
 def factors_of(keys: Keys, number: int) -> tuple[float, ...]:
     """Lists the coefficients with which a function occurs on the tape."""
     known = keys.factors.get(number)
@@ -124,7 +129,7 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
         return False
     for hole, factors in possible.items():
         factor = known.setdefault(FACTOR + hole, 1.0)
-        if not any(close(factor, one, relative) for one in factors):
+        if not holds_factor(factor, factors, relative):
             fault = NumberFault(f"the factor of {hole}", 1.0, factor, divisor_fault(factor, known))
             attempt.fail("constant", fault, None, attempt.bound[hole][0])
             return False
