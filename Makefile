@@ -12,12 +12,12 @@ $(BIN)/topos: pyproject.toml
 	@touch $@
 
 fmt: install
-	$(BIN)/ruff format topos_core topos_lsp topos_web tests examples benchmarks docs
-	$(BIN)/ruff check --fix topos_core topos_lsp topos_web tests examples benchmarks docs
+	$(BIN)/ruff format topos_core topos_lsp topos_web tests examples benchmarks docs/generate.py
+	$(BIN)/ruff check --fix topos_core topos_lsp topos_web tests examples benchmarks docs/generate.py
 
 check: install
-	$(BIN)/ruff format --check topos_core topos_lsp topos_web tests examples benchmarks docs
-	$(BIN)/ruff check topos_core topos_lsp topos_web tests examples benchmarks docs
+	$(BIN)/ruff format --check topos_core topos_lsp topos_web tests examples benchmarks docs/generate.py
+	$(BIN)/ruff check topos_core topos_lsp topos_web tests examples benchmarks docs/generate.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
