@@ -12,7 +12,7 @@ import pytest
 from tests.core.patterns.check import agrees, match_at_result
 from tests.laws.key_soundness import Count, check_keys
 from tests.laws.respelling import CHANGES, WRITERS
-from topos_core.matching import attempt, core, labelling, products, reductions, solving, sums, term
+from topos_core.matching import attempt, core, labelling, products, reductions, solving, sources, sums, term
 from topos_core.matching.catalog import patterns
 from topos_core.matching.search import search
 from topos_core.matching.template import templates
@@ -118,7 +118,7 @@ def test_constants_must_be_those_of_the_formula(monkeypatch):
 
 
 def test_a_cast_keeps_its_place(monkeypatch):
-    with without(monkeypatch, (core, "_cast", _transparent_cast)):
+    with without(monkeypatch, (sources, "RULES", {**sources.RULES, "cast": _transparent_cast})):
         assert damage(("layer_norm",), 0, 12) > 0
 
 

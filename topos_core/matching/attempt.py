@@ -3,6 +3,8 @@
 Structure comes first: holes are bound, digits of reductions are matched with digits of the root. What that leaves open are
 equations between coefficients (`solving.py`) and the rule which digit may vary with which hole (`labelling.py`). A failure
 keeps what was needed and what was found as they are; nobody pays for a sentence that nobody reads (`telling.py`).
+
+The file is long because its one class is: every step of structure writes into the same state, which one mark undoes.
 """
 
 from __future__ import annotations

@@ -14,19 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from topos_core.matching.affine import Digit
 from topos_core.matching.frame import Frame, framed, recast, view_by_map, view_over
 from topos_core.matching.func import Func, FuncTable, Kid, Made, identity_map
 from topos_core.matching.ideal import ideal
-from topos_core.matching.movement import moved
 from topos_core.matching.symbol import Coefficient, Symbol
 from topos_core.matching.uses import COMMUTES, Uses
 from topos_core.matching.view import View, Views, identity, pruned
 from topos_core.tape.op import Op
 from topos_core.tape.tape import Tape
-from topos_core.tape.type import numpy_dtype
 
 WIDEST: Final = 12
 """Operands of a flattened sum or product: work per op stays bounded."""
@@ -247,98 +243,6 @@ def rounded(coefficient: Coefficient) -> Coefficient:
     return float(f"{coefficient:.13g}")
 
 
-def _source(keys: Keys, value: int, op: Op) -> Key | None:
-    hole = keys.hole(value)
-    if hole is None:
-        return keys.unknown(value)
-    func = keys.table.leaf("hole", hole, value, tuple(extent for extent in op.type.shape if extent != 1))
-    return Symbol.named(f"{FACTOR}{hole}"), keys.leaf_view(func, op.type.shape)
-
-
-def _constant(keys: Keys, value: int, op: Op) -> Key | None:
-    content = op.attributes["value"]
-    if isinstance(content, np.ndarray) and content.ndim:
-        first = content.flat[0]
-        if content.dtype == bool or not (content == first).all():
-            return None
-        content = first
-    return keys.splat(keys.number(content, op.type.dtype), op.type.shape)
-
-
-def _cast(keys: Keys, value: int, op: Op) -> Key | None:
-    """A cast keeps its place, except on a number."""
-    operand = op.operands[0]
-    coefficient = keys.coefficients[operand]
-    if keys.is_one(operand) and isinstance(coefficient, float):
-        content = np.asarray(coefficient).astype(numpy_dtype(keys.tape.ops[operand].type.dtype))
-        with np.errstate(all="ignore"):
-            content = content.astype(numpy_dtype(op.type.dtype))
-        return keys.splat(keys.number(content[()], op.type.dtype), op.type.shape)
-    return applied(keys, value, op)
-
-
-def _moved(keys: Keys, value: int, op: Op) -> Key | None:
-    first = op.operands[0]
-    coefficient = keys.coefficients[first]
-    if all(keys.is_one(o) for o in op.operands) and op.name not in ("pad", "gather"):
-        same = all(keys.coefficients[o] == coefficient for o in op.operands)
-        return keys.splat(coefficient, op.type.shape) if same else None
-    if op.name == "pad":
-        if keys.is_one(first) or (coefficient != 1.0 and op.attributes["fill"] != 0):
-            return None
-    elif op.name == "concat":
-        others = [keys.coefficients[o] for o in op.operands if not keys.is_one(o)]
-        fills = [keys.coefficients[o] for o in op.operands if keys.is_one(o)]
-        coefficient = others[0]
-        if any(other != coefficient for other in others) or (coefficient != 1.0 and any(fill != 0 for fill in fills)):
-            return _stacked(keys, op)
-    elif op.name == "gather" and (keys.is_one(first) or not keys.uses.constant[op.operands[1]]):
-        return None
-
-    def view_of(operand: int) -> View:
-        constant = op.name == "gather" and operand == op.operands[1]
-        return keys.layer().of(operand) if constant or keys.is_one(operand) else keys.views[operand]
-
-    view = moved(keys.tape, op, view_of)
-    if view is None:
-        return _stacked(keys, op) if op.name == "concat" else None
-    return _picked(keys, coefficient, view)
-
-
-def _picked(keys: Keys, coefficient: Coefficient, view: View) -> Key:
-    """One of several values side by side is that value."""
-    func = keys.table.one if view.base >= 0 else keys.func_of(view)
-    while func.name == "stack" and func.kind == "apply" and not view.bounds and view.divisors[-1] == 1:
-        if any(digit.coefficients[-1] for digit in view.digits):
-            break
-        kid = func.kids[view.offsets[-1]]
-        coefficient = coefficient * kid.weight
-        view = keys.recast(view, kid.func, kid.map)
-        func = kid.func
-    return coefficient, view
-
-
-def _stacked(keys: Keys, op: Op) -> Key | None:
-    """Different values of one shape side by side: a function with one more digit, which says which of them is meant."""
-    ops, axis = keys.tape.ops, op.attributes["axis"]
-    shapes = {ops[operand].type.shape for operand in op.operands}
-    if len(shapes) > 1 or len(op.operands) > WIDEST:
-        return None
-    shared = keys.frame(op.operands)
-    if shared is None:
-        return None
-    frame, funcs = shared
-    selector = len(frame.extents)
-    wide = Frame(frame.axes, [*frame.extents, len(op.operands)], frame.maps)
-    kids = [
-        Kid(func, map_, rounded(keys.coefficients[operand]))
-        for func, map_, operand in zip(funcs, frame.maps, op.operands, strict=True)
-    ]
-    made = keys.table.make("apply", "stack", kids, wide.extents, selector=selector)
-    axes = [[selector, *digits] if k == axis else digits for k, digits in enumerate(frame.axes)]
-    return 1.0, keys.placed(made, axes, wide)
-
-
 _APPLIED: Final = frozenset(
     [
         "abs",
@@ -369,16 +273,13 @@ _APPLIED: Final = frozenset(
 
 
 def _rules() -> Mapping[str, Rule]:
-    from topos_core.matching import products, reductions, sums  # they build on what stands above
+    from topos_core.matching import products, rearranged, reductions, sources, sums  # they build on what stands above
 
     return {
         **dict.fromkeys(_APPLIED, applied),
-        **dict.fromkeys(MOVEMENT, _moved),
+        **rearranged.RULES,
         **sums.RULES,
         **products.RULES,
         **reductions.RULES,
-        "input": _source,
-        "parameter": _source,
-        "constant": _constant,
-        "cast": _cast,
+        **sources.RULES,
     }

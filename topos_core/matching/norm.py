@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 
 from topos_core.matching.attempt import Attempt
-from topos_core.matching.binding import Found, order_of
+from topos_core.matching.binding import Found
 from topos_core.matching.core import Keys
 from topos_core.matching.facts import NormFacts
 from topos_core.matching.func import DEPTH, composed, digits_of
 from topos_core.matching.ideal import recorded
+from topos_core.matching.rows import order_of
 from topos_core.matching.solving import close
 
 ROLES = {"n": "n", "c": "c"}

@@ -13,7 +13,7 @@ from topos_core.matching.match import Match, NearMiss
 from topos_core.tape.tape import Tape
 
 if TYPE_CHECKING:
-    from topos_core.matching.template import Term
+    from topos_core.matching.declared import Term
 
 
 class Find(Protocol):

@@ -1,8 +1,7 @@
-"""Terms and their templates: a pattern written as model code, traced by the recorder and keyed like any program.
+"""Templates: a term traced by the recorder and keyed like any program.
 
-A term is a function over arrays. Its holes have labels for axes ("n c"); a label stands for a set of digits of the program
-that is matched, so rank, layout and batch are free. Extents, constants and each hole's own factor are symbols: a template
-is traced with prime extents and prime constants, and whatever number of its tape is a product of those primes is a symbol.
+Extents, constants and each hole's own factor are symbols: a template is traced with prime extents and prime constants, and
+whatever number of its tape is a product of those primes is a symbol.
 """
 
 from __future__ import annotations
@@ -10,12 +9,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 from topos_core.errors import InternalError
 from topos_core.matching.core import Keys
+from topos_core.matching.declared import ANCHOR, Form, Lookalike, Term
 from topos_core.matching.func import DEPTH, Func, Kid, head
 from topos_core.matching.symbol import Coefficient, Symbol
 from topos_core.recording.recorder import Recorder, recording
@@ -29,99 +29,6 @@ CONSTANT_PRIMES: Final = (1000003, 1000033, 1000037, 1000039)
 
 COUNT: Final = "count of "
 """Before a label: the symbol of the number of positions along it."""
-
-ANCHOR: Final = "anchor"
-
-
-@dataclass(frozen=True, slots=True)
-class Lookalike:
-    """A known other formula that is taken for the pattern: what the pattern needs and what stands there instead.
-
-    `required` and `excluded` are optional holes that it cannot do without, or does not have; `constants` are numbers that the
-    program chooses beside the term's own.
-    """
-
-    formula: Callable[..., Any]
-    code: str
-    expected: str
-    found: str
-    required: frozenset[str] = frozenset()
-    excluded: frozenset[str] = frozenset()
-    constants: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A spelling that needs more to be said than its formula.
-
-    Args:
-        formula: A function of the term's holes and constants, by name.
-        required: Optional holes that it cannot do without.
-        excluded: Optional holes that it does not have.
-        constants: Numbers that the program chooses beside the term's own.
-        dtypes: Dtypes of holes, where they are not float64.
-        labels: Labels of holes, where they are not the term's.
-        silent: Whether its anchor says too little to speak of a near miss.
-    """
-
-    formula: Callable[..., Any]
-    required: frozenset[str] = frozenset()
-    excluded: frozenset[str] = frozenset()
-    constants: tuple[str, ...] = ()
-    dtypes: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    silent: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Term:
-    """A pattern as model code.
-
-    Args:
-        formula: A function of the holes and constants, by name; a dropped hole is None.
-        facts: Turns what was found (a `binding.Found`) into the pattern's facts; None where it is another pattern's
-            business.
-        holes: Labels of each hole's axes, such as `{"x": "n c", "scale": "c"}`.
-        optional: Holes that may be missing.
-        constants: Numbers that the program chooses, such as `epsilon`.
-        forms: Spellings that keys do not bring together with the formula: distributed sums, identities of exp; or
-            formulas that differ in meaning, which the pattern's facts tell apart.
-        lookalikes: Other formulas that people take for this one.
-        free: Holes that need not vary along all of their labels (a mask).
-        raw: Holes that are bound without their factor where there is a choice (a scaled query).
-        least: Optional holes of which a match has at least one.
-        family: Patterns of one family exclude each other at a value: the one listed earlier is found.
-        near: Functions that any program has within reach of the root, beside those of the formula.
-        settled: Gives what was found in other words, where roles could be taken either way; as it is where left out.
-        worth: Says of a failed try (`core.Keys`, `attempt.Attempt`) whether it is worth telling; always where left out.
-    """
-
-    formula: Callable[..., Any] | Form
-    facts: Callable[[Any], Any]
-    holes: Mapping[str, str]
-    optional: tuple[str, ...] = ()
-    constants: tuple[str, ...] = ()
-    forms: tuple[Callable[..., Any] | Form, ...] = ()
-    lookalikes: tuple[Lookalike, ...] = ()
-    free: frozenset[str] = frozenset()
-    raw: frozenset[str] = frozenset()
-    least: frozenset[str] = frozenset()
-    family: str = ""
-    near: tuple[str, ...] = ()
-    settled: Callable[[Any], Any] | None = None
-    worth: Callable[[Any, Any], bool] | None = None
-
-
-def mark(value: Any, name: str) -> Any:
-    """Names an inner value of a formula: a named result, or the `anchor` whose presence makes a failure worth telling."""
-    if isinstance(value, Value):
-        value.recorder.observe(value, "observe", name)
-    return value
-
-
-def anchor(value: Any) -> Any:
-    """Marks the part of a formula that says what is meant; above it a failure is a near miss."""
-    return mark(value, ANCHOR)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

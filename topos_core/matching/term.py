@@ -13,10 +13,11 @@ from typing import Any, Final
 from topos_core.matching.attempt import DIGITS, NUMBERS, Attempt, Failure
 from topos_core.matching.binding import Found, found
 from topos_core.matching.core import WIDEST, Keys
+from topos_core.matching.declared import Term
 from topos_core.matching.func import DEPTH, REACH, Func, identity_map
 from topos_core.matching.labelling import labelled
 from topos_core.matching.solving import solved
-from topos_core.matching.template import Template, Term, templates
+from topos_core.matching.template import Template, templates
 
 REPLAYS: Final = 6
 """Tries of one template at one value: structure is settled before digits and numbers, which may ask for another order."""

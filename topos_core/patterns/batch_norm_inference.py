@@ -33,12 +33,12 @@ from topos_core.matching.arrangement import arranged, restored
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
 from topos_core.matching.core import Keys
+from topos_core.matching.declared import Lookalike, Term, anchor
 from topos_core.matching.facts import NormFacts
 from topos_core.matching.func import reduces
 from topos_core.matching.match import Match
 from topos_core.matching.norm import norm_facts
 from topos_core.matching.pattern import Example, Pattern
-from topos_core.matching.template import Lookalike, Term, anchor
 from topos_core.tape.tape import Tape
 
 VECTORS = ("scale", "shift", "mean", "variance")

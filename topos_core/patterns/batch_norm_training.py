@@ -31,11 +31,11 @@ from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.arrangement import arranged, restored
 from topos_core.matching.binding import Found
+from topos_core.matching.declared import Lookalike, Term, anchor, mark
 from topos_core.matching.facts import NormFacts
 from topos_core.matching.match import Match
 from topos_core.matching.norm import norm_facts, reduces_first_axis, sums_first_axis
 from topos_core.matching.pattern import Example, Pattern
-from topos_core.matching.template import Lookalike, Term, anchor, mark
 from topos_core.tape.tape import Tape
 
 

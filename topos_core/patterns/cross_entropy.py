@@ -29,13 +29,13 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, answers, found_at, places
 from topos_core.matching.binding import Found
+from topos_core.matching.declared import Form, Term
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.joining import joined, match_at
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.solving import close
 from topos_core.matching.summary import core_facts, evaluated
-from topos_core.matching.template import Form, Term
 from topos_core.tape.tape import Tape
 
 if TYPE_CHECKING:

@@ -28,12 +28,12 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
+from topos_core.matching.declared import Lookalike, Term, anchor
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.norm import is_centred
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.summary import core_facts, evaluated
-from topos_core.matching.template import Lookalike, Term, anchor
 from topos_core.tape.tape import Tape
 
 

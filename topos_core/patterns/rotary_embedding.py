@@ -28,12 +28,13 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.answers import keys_of
 from topos_core.matching.binding import found
+from topos_core.matching.declared import Term
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.rotary import Turn, attempt_of, read_turn
 from topos_core.matching.summary import core_facts, evaluated
-from topos_core.matching.template import Term, templates
+from topos_core.matching.template import templates
 from topos_core.tape.tape import Tape
 
 if TYPE_CHECKING:
