@@ -19,6 +19,7 @@ from topos_core.importers.torch_export.frames import Calls, watching
 from topos_core.importers.torch_export.keeping import kept_at
 from topos_core.importers.torch_export.observation import Reading, readers, readings
 from topos_core.importers.torch_export.places import Places, entry_place
+from topos_core.importers.torch_export.quiet import quiet
 from topos_core.importers.torch_export.target import Target, build
 from topos_core.importers.torch_export.translate import Translator
 from topos_core.importers.torch_export.weights import faked
@@ -151,7 +152,7 @@ def _attempt(
             return torch.empty(leaf.type.shape, dtype=torch_dtype(leaf.type.dtype))
 
     given, options = pytree.tree_map(fake, (arguments, keywords))
-    with faked(module, mode), torch.no_grad(), watching() as calls, readers(module, calls, unrun) as watch:
+    with quiet(), faked(module, mode), torch.no_grad(), watching() as calls, readers(module, calls, unrun) as watch:
         try:
             exported = call_user(torch.export.export, (module, given), {"kwargs": options, "strict": False})
         except Exception as error:

@@ -15,6 +15,7 @@ from topos_core.importers.imported import trace, weights_of
 from topos_core.importers.torch_export.target import target_of
 
 FILE = """\
+import sys
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -61,6 +62,7 @@ class Huge(nn.Module):
 
 class Branching(nn.Module):
     def forward(self, x):
+        print("seen", file=sys.stderr)
         if x.sum() > 0:
             return x
         return -x
@@ -193,6 +195,15 @@ def test_what_cannot_be_exported_is_told_at_the_users_line(
     if text:
         assert caught.value.span is not None
         assert text in FILE.splitlines()[caught.value.span.line - 1]
+
+
+@pytest.mark.parametrize(("name", "written"), [("Branching", "seen\n"), ("Failing", "")])
+def test_a_failing_export_writes_what_user_code_writes_and_no_more(
+    file: Any, name: str, written: str, capfd: Any
+) -> None:
+    with pytest.raises(tp.TraceError):
+        trace(getattr(file, name), "f32[2,4]")
+    assert capfd.readouterr() == ("", written)
 
 
 def test_specs_that_do_not_fit_forward_are_refused(file: Any) -> None:
