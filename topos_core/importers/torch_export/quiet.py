@@ -20,7 +20,7 @@ def quiet() -> Iterator[None]:
     stream = sys.stderr
     for logger in loggers:
         logger.disabled = True
-    sys.stderr = _WithoutTorch(stream)  # type: ignore[assignment]
+    sys.stderr = _WithoutTorch(stream)
     try:
         yield
     finally:
