@@ -129,8 +129,9 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
         "What `topos plan` makes of models as people have them: built from code with random weights, in evaluation mode, planned for",
         "`home` on the `reference` machine. Written by `python -m tests.conformance.torch_models.measure`.", "",
         "Seconds are processor time in a process that has imported torch and transformers: tracing (with torch.export), then planning. The",
-        "peak is that process's resident memory, of which about 300 MiB are the imports. Weights are never allocated for a plan. The difference is that of the interpreted tape and",
-        "of the executed plan to torch's own result, relative to its largest magnitude, with weights from seed 0.", "",
+        "peak is that process's resident memory, of which about 300 MiB are the imports. Weights are never allocated for a plan. The",
+        "difference is that of the interpreted tape and of the executed plan to torch's own result, relative to its largest magnitude, with",
+        "weights from seed 0.", "",
         "| model | parameters | ops | opaque | taken | declined | trace + plan s | peak MiB | tape, plan against torch |",
         "|---|---:|---:|---|---|---|---:|---:|---|",
     ]  # fmt: skip
