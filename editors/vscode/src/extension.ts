@@ -8,6 +8,8 @@ const SECTION = 'topos';
 const SELECTOR = [{ language: 'python', scheme: 'file' }, { language: 'python', scheme: 'untitled' }];
 
 let client: LanguageClient | undefined;
+let restarting: Promise<void> = Promise.resolve();
+let started = '';
 let log: vscode.OutputChannel;
 let status: vscode.LanguageStatusItem;
 
@@ -26,7 +28,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     vscode.commands.registerCommand('topos.toggleInlayHints', () => run('topos.toggleHints')),
     vscode.workspace.onDidGrantWorkspaceTrust(restart),
     vscode.workspace.onDidChangeConfiguration(async (event) => {
-      if (event.affectsConfiguration(`${SECTION}.command`) || event.affectsConfiguration(`${SECTION}.interpreter`)) await restart();
+      if (event.affectsConfiguration(SECTION) && programs() !== started) await restart();
     }),
   );
   await start();
@@ -38,6 +40,7 @@ export async function deactivate(): Promise<void> {
 
 async function start(): Promise<void> {
   const settings = vscode.workspace.getConfiguration(SECTION);
+  started = programs();
   const [command, ...args] = settings.get<string[]>('command', ['topos', 'lsp']);
   if (command === undefined) {
     tell(vscode.LanguageStatusSeverity.Error, 'topos.command is empty; it names the command that starts the server');
@@ -89,12 +92,26 @@ async function start(): Promise<void> {
   }
 }
 
-async function restart(): Promise<void> {
-  const old = client;
-  client = undefined;
-  if (old !== undefined && old.state !== State.Stopped) await old.stop();
-  await old?.dispose();
-  await start();
+/** Ends the server and starts it anew; one restart after the other, since trust and settings often change together. */
+function restart(): Promise<void> {
+  restarting = restarting.then(async () => {
+    const old = client;
+    client = undefined;
+    try {
+      if (old !== undefined && old.state !== State.Stopped) await old.stop();
+      await old?.dispose();
+    } catch (error) {
+      log.appendLine(`the old server did not end in order: ${String(error)}`);
+    }
+    await start();
+  });
+  return restarting;
+}
+
+/** The settings that name programs, as text to compare. */
+function programs(): string {
+  const settings = vscode.workspace.getConfiguration(SECTION);
+  return JSON.stringify([settings.get('command'), settings.get('interpreter')]);
 }
 
 /** The settings as the server reads them: nothing that is left to its defaults, nothing that starts a program. */
