@@ -204,7 +204,7 @@ def _judge(title: str, kind: str, mutant: Tape, match: Match, tally: Tally) -> N
     (tally.told_apart if after else tally.refused)[kind] += 1
     if not moved and certify(mutant, match).answer == "true":
         tally.shifted[kind] += 1
-        if difference(widened(mutant), match) > EQUAL:
+        if difference(widened(mutant), match, (0.1,)) > EQUAL:
             tally.fooled.append(title)
 
 

@@ -1,13 +1,14 @@
 """The float certificate: measures a kernel of home against float64 on a pattern's probe set.
 
 A probe is a program in which the pattern matches, at one dtype, with bindings of one kind: ordinary values, a large mean
-with a tiny spread, ties, zeros of both signs, values near overflow, a NaN or an infinity in one place, memory in another
-order. The reference is the pattern's own formula on the same bindings in float64, so what is measured is the kernel.
+with a tiny spread, ties, zeros of both signs, values near overflow, a NaN or an infinity in one place, a row of -inf, memory
+in another order; the same with one extent everywhere (4, 1) and with an empty batch, where the program can be traced so. The reference is the pattern's own formula on the same bindings in float64, so what is measured is the kernel.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from topos_core.errors import ToposError
 from topos_core.kernels.home.manifest import prepare
 from topos_core.matching.catalog import patterns
 from topos_core.matching.match import Match
@@ -57,21 +59,32 @@ class Measured:
 
 BY_ERF: Final = ("gelu", "linear_bias_activation", "gated_mlp")
 """Patterns whose formula has no longer form than float64: the one formula of erf ends there."""
-KINDS: Final = ("normal", "large mean", "ties", "zeros", "huge", "nan", "infinity", "moved")
+KINDS: Final = ("normal", "large mean", "ties", "zeros", "huge", "nan", "infinity", "masked", "moved")
 
 
 def probes(pattern: str, dtype: str, programs: Iterable[Program] = ()) -> Iterator[Probe]:
     """Gives every kind of probe for a pattern's examples and for further programs."""
     own = [(example.function, example.specs) for example in patterns()[pattern].examples]
-    for function, specs in (*own, *programs):
+    for function, specs in (*own, *(shaped for program in own for shaped in _shaped(*program)), *programs):
         typed = {name: spec.replace("f32", dtype) for name, spec in specs.items()}
-        tape = trace(function, **typed)
+        try:
+            tape = trace(function, **typed)
+        except ToposError:
+            continue  # its own shapes can always be traced; it writes an extent down, or reduces what is empty
         found = [match for match in search(tape, patterns().values()).matches if match.pattern == pattern]
         whole = max(found, key=lambda match: (match.root, len(match.interior)), default=None)
         if whole is None or tape.ops[whole.root].type.dtype != dtype:
             continue  # an example that casts has its own dtype; one that matches at one width only has no other probe
         for kind in KINDS:
             yield Probe(tape, whole, kind)
+
+
+def _shaped(function: Callable[..., Any], specs: Mapping[str, str]) -> Iterator[Program]:
+    """Gives a program at one extent everywhere, and with nothing in its batch."""
+    for extent in (4, 1):
+        yield function, {name: re.sub(r"(?<=[\[,])\d+", str(extent), spec) for name, spec in specs.items()}
+    first = next(iter(specs.values())).split("[")[1].split(",")[0].rstrip("]")
+    yield function, {name: re.sub(rf"\[{first}(?=,)", "[0", spec) for name, spec in specs.items()}
 
 
 def measure(probe: Probe) -> Measured:
@@ -170,6 +183,8 @@ def _values(kind: TensorType, name: str, what: str) -> np.ndarray:
         values = np.copysign(0.0, values)
     elif what == "huge":
         values = values * HUGE[kind.dtype]
+    elif what == "masked" and values.size:
+        values[(0,) * max(values.ndim - 1, 0)] = -np.inf  # a whole row: what a mask leaves of it
     elif what in ("nan", "infinity") and values.size:
         values.reshape(-1)[values.size // 2] = np.nan if what == "nan" else np.inf
     array = cast_array(values, dtype)

@@ -7,7 +7,7 @@ recorded dtypes and once in float64, with small values among them so that an eps
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -92,13 +92,17 @@ def _proved(tape: Tape, match: Match) -> Proof:
     return Proof(match, "measured" if inside else "refuted", certificate, max(own, wide) if not inside else wide)
 
 
-def difference(tape: Tape, match: Match, seed: int = 0) -> float:
-    """Measures the largest relative difference of the formula from the recorded ops; inf where NaNs stand elsewhere."""
+def difference(tape: Tape, match: Match, scales: Sequence[float] = SCALES, seed: int = 0) -> float:
+    """Measures the largest relative difference of the formula from the recorded ops; inf where NaNs stand elsewhere.
+
+    Args:
+        scales: Of the values that go in as x.
+    """
     formula = patterns()[match.pattern].evaluate
     assert formula is not None
     produced = {"root": (match.root,), **match.named}
     worst = 0.0
-    for number, scale in enumerate(SCALES):
+    for number, scale in enumerate(scales):
         rng = np.random.default_rng((seed, number))
         bound = {value: _values(tape, value, name, scale, rng) for name, value in match.bindings.items()}
         wanted = [value for values in produced.values() for value in values]
