@@ -8,23 +8,23 @@ PROBE: Final = "probe set 1; numpy 2.4.6, llvmlite 0.50.0; 128, 256 and 512-bit 
 """What the errors were measured with: the largest of the probe set, over all vector widths, doubled."""
 
 RELATIVE: Final = {
-    "add_norm": {"f32": 5.5e-04, "f64": 6.1e-12},
+    "add_norm": {"f32": 1.6e-03, "f64": 6.1e-12},
     "batch_norm_inference": {"f32": 2.1e-07, "f64": 6.2e-16, "f16": 8.5e-04, "bf16": 6.7e-03},
     "batch_norm_training": {"f32": 7.1e-06, "f64": 4.1e-14},
     "conv_bn_activation": {"f32": 1.6e-06, "f64": 3.6e-15, "f16": 7.5e-04, "bf16": 7.0e-03},
     "convolution": {"f32": 1.9e-06, "f64": 7.8e-15, "f16": 9.5e-04, "bf16": 7.3e-03},
-    "cross_entropy": {"f32": 1.3e-07, "f64": 6.1e-16, "f16": 8.3e-04, "bf16": 7.1e-03},
-    "gelu": {"f32": 2.8e-07, "f64": 3.6e-16, "f16": 7.4e-04, "bf16": 5.2e-03},
+    "cross_entropy": {"f32": 3.1e-07, "f64": 6.1e-16, "f16": 8.3e-04, "bf16": 7.1e-03},
+    "gelu": {"f32": 2.8e-07, "f64": 7.0e-16, "f16": 7.5e-04, "bf16": 7.6e-03},
     "group_norm": {"f32": 4.4e-07, "f64": 2.3e-15},
     "instance_norm": {"f32": 2.6e-07, "f64": 2.1e-15},
     "layer_norm": {"f32": 2.4e-07, "f64": 3.3e-15},
-    "linear": {"f32": 1.5e-06, "f64": 3.7e-15, "f16": 8.0e-04, "bf16": 6.4e-03},
-    "linear_bias_activation": {"f32": 1.5e-06, "f64": 4.3e-15, "f16": 8.0e-04, "bf16": 5.6e-03},
+    "linear": {"f32": 1.5e-06, "f64": 3.7e-15, "f16": 8.0e-04, "bf16": 7.2e-03},
+    "linear_bias_activation": {"f32": 1.5e-06, "f64": 4.3e-15, "f16": 8.0e-04, "bf16": 7.2e-03},
     "log_softmax": {"f32": 2.0e-07, "f64": 3.6e-16, "f16": 8.6e-04, "bf16": 6.9e-03},
     "mse_loss": {"f32": 1.9e-07, "f64": 5.8e-16},
     "rms_norm": {"f32": 3.1e-07, "f64": 7.0e-16, "f16": 8.3e-04, "bf16": 6.7e-03},
-    "silu": {"f32": 2.2e-07, "f64": 3.9e-16, "f16": 8.4e-04, "bf16": 5.9e-03},
-    "softmax": {"f32": 6.1e-07, "f64": 1.7e-15, "f16": 8.8e-04, "bf16": 7.2e-03},
-    "window_reduce": {"f32": 2.7e-07, "f64": 5.9e-16, "f16": 8.2e-04, "bf16": 6.3e-03},
+    "silu": {"f32": 2.2e-07, "f64": 3.9e-16, "f16": 8.4e-04, "bf16": 6.0e-03},
+    "softmax": {"f32": 6.1e-07, "f64": 1.7e-15, "f16": 8.8e-04, "bf16": 7.5e-03},
+    "window_reduce": {"f32": 2.7e-07, "f64": 7.0e-16, "f16": 8.5e-04, "bf16": 6.5e-03},
 }
 """By pattern and dtype: max |got - f64| / max |f64|."""

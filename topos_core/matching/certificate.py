@@ -167,6 +167,9 @@ def _compared(tape: Tape, formula: Formula, value: int, result: int, seed: int) 
         if attempt >= STRICT:
             assumed.add("roots and logs of negative numbers")
         firm, equal = _agreement(left, right, flat.size)
+        if functions.infinite and _bad(left, flat.size) != _bad(right, flat.size):
+            reason = "infinities meet on one side alone"
+            return Certificate("not provable", reason, compared, tuple(sorted(assumed)))
         compared += int(firm.sum())
         if not equal[firm].all():
             wrong = int(flat[int(np.flatnonzero(firm & ~equal)[0])])
@@ -225,6 +228,11 @@ def _chosen(shape: tuple[int, ...], count: int, rng: np.random.Generator) -> np.
         corners.append(flat)
     random = rng.integers(0, size, count)
     return np.unique(np.concatenate([random, corners[: count // 2]])).astype(np.int64)
+
+
+def _bad(one: Element, count: int) -> int:
+    """Counts samples outside of the model."""
+    return 0 if one.state is None else int(np.broadcast_to(one.state == BAD, count).sum())
 
 
 def _agreement(left: Element, right: Element, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -56,12 +56,14 @@ class Functions:
         seed: Chooses the order and the oracles.
         lenient: Whether roots and logs of no squares get an answer all the same.
         assumed: What was used without an exact meaning.
+        infinite: Whether an infinity went in.
     """
 
     def __init__(self, seed: int, lenient: bool = False) -> None:
         self._seed = seed
         self._lenient = lenient
         self.assumed: set[str] = set()
+        self.infinite = False
 
     def unary(self, name: str, a: Element, dtype: str) -> Element:
         """Applies an op of one operand."""

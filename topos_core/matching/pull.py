@@ -171,6 +171,7 @@ class Pull:
         snapped = snap(float(value), dtype)
         if snapped is None:
             raise Unprovable("NaN is no number of the model")
+        self._functions.infinite |= snapped.element.state is not None
         if not snapped.exact:
             self._functions.assumed.add(f"the rounded constant {float(value):.9g}")
         return snapped.element

@@ -131,6 +131,7 @@ PATTERN = Pattern(
     find=find,
     where=_places,
     work=work,
+    evaluate=evaluate,
     examples=(
         Example("halves turned", _halves_turned, _X),
         Example("half by half", _half_by_half, {"x": "f32[2,3,5,8]", "cos": "f32[5,4]", "sin": "f32[5,4]"}),

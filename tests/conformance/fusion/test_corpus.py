@@ -19,7 +19,7 @@ WAITING = {
 }
 
 
-def tested() -> set[int]:
+def with_tests() -> set[int]:
     found: set[int] = set()
     for path in HERE.glob("test_*.py"):
         for numbers in re.findall(r"^@case\(([\d, ]+)\)", path.read_text(), re.MULTILINE):
@@ -33,7 +33,7 @@ def corpus() -> Path:
 
 
 def test_no_situation_waits_and_is_tested_too():
-    assert tested().isdisjoint(WAITING)
+    assert with_tests().isdisjoint(WAITING)
 
 
 def test_every_situation_of_the_corpus_has_a_test():
@@ -41,5 +41,5 @@ def test_every_situation_of_the_corpus_has_a_test():
         pytest.skip(f"left out: no corpus at {corpus()}; TOPOS_CORPUS names its folder")
     rows = {int(number) for number in re.findall(r"^\| (\d+) \|", corpus().read_text(encoding="utf-8"), re.MULTILINE)}
     assert rows
-    assert rows - tested() - WAITING.keys() == set()
-    assert (tested() | WAITING.keys()) - rows == set()
+    assert rows - with_tests() - WAITING.keys() == set()
+    assert (with_tests() | WAITING.keys()) - rows == set()

@@ -149,3 +149,21 @@ def test_a_residual_that_is_a_view_of_the_image_is_pulled_through():
 
     tape, match = found("conv_bn_activation", program, x="f32[3,6,6]", w="f32[3,3,3,3]")
     assert certify(tape, match).answer == "true"
+
+
+def test_infinities_that_meet_on_one_side_alone_prove_nothing():
+    def attention(shift):
+        def program(q, k, v):
+            scores = np.where(np.tri(5, dtype=bool), q @ k.swapaxes(-1, -2) * 0.5, -np.inf)
+            powers = np.exp(scores - getattr(scores, shift)(-1, keepdims=True))
+            return powers / powers.sum(-1, keepdims=True) @ v
+
+        return searched(program, dict.fromkeys("qkv", "f32[2,5,4]"))
+
+    tape, pool = attention("max")
+    match = match_at_result(tape, pool, "attention")
+    assert match is not None
+    assert certify(tape, match).answer == "true"
+    other, _ = attention("min")  # a row with -inf in it becomes NaN
+    assert len(other.ops) == len(tape.ops)
+    assert certify(other, match).answer == "not provable"
