@@ -175,7 +175,7 @@ def main() -> None:
 
 def _versions() -> str:
     names = ", ".join(f"{name} {version(name)}" for name in ("numpy", "llvmlite"))
-    return f"probe set 1; {names}; 128, 256 and 512-bit vectors"
+    return f"probe set 2; {names}; 128, 256 and 512-bit vectors"
 
 
 def _rounded_up(value: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-PROBE: Final = "probe set 1; numpy 2.4.6, llvmlite 0.50.0; 128, 256 and 512-bit vectors"
+PROBE: Final = "probe set 2; numpy 2.4.6, llvmlite 0.50.0; 128, 256 and 512-bit vectors"
 """What the errors were measured with: the largest of the probe set, over all vector widths, doubled."""
 
 RELATIVE: Final = {
