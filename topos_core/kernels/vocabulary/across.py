@@ -44,9 +44,10 @@ class _Across:
         one = self.number(1)
         self.low = self.tall.splat(builder.load(limits))
         self.high = self.tall.splat(builder.load(builder.gep(limits, [one])))
-        has_residual = builder.icmp_signed("!=", self.word("residual"), self.number(0))
-        last = builder.icmp_signed("!=", self.word("residual_last"), self.number(0))
         self.finished = builder.icmp_signed("!=", self.word("finished"), self.number(0))
+        residual = builder.icmp_signed("!=", self.word("residual"), self.number(0))
+        has_residual = builder.and_(residual, builder.not_(self.finished))  # what is finished has it already
+        last = builder.icmp_signed("!=", self.word("residual_last"), self.number(0))
         self.adds_first = builder.and_(has_residual, builder.not_(last))
         self.adds_last = builder.and_(has_residual, last)
         present = self.word("rows")
