@@ -32,6 +32,10 @@ def read_model(path: str, *, dims: Mapping[str, int] | None = None, root: str | 
         from topos_core.importers.onnx_model.record import record_onnx
 
         return record_onnx(path, dims=dims, root=root)
+    if extension == ".mlir":
+        from topos_core.importers.stablehlo_text.record import record_stablehlo
+
+        return record_stablehlo(path, root=root)
     raise TraceError(
         f"{os.path.basename(path)} cannot be read: this version of topos has no importer for {extension} files",
         code="TP409",

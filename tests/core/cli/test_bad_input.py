@@ -87,7 +87,7 @@ ARGUMENTS = {
     "an entry that is not marked": (["run", "plain.py:f"], 3, "TP408", "no entry 'f'"),
     "a folder without marks": (["check", "empty"], 2, "TP505", "no marked file"),
     "another kind of file": (["plan", "notes.txt"], 2, "TP505", "notes.txt", ".onnx"),
-    "an importer that is missing": (["plan", "net.mlir"], 3, "TP409", "net.mlir"),
+    "a module file without a module": (["plan", "net.mlir"], 3, "TP402", "net.mlir"),
     "a model file without a model": (["plan", "net.onnx"], 3, "TP402", "net.onnx"),
     "no command": (["chek"], 2, "TP504", "'chek'", "check"),
     "no target": (["plan"], 2, "TARGET", "--help"),

@@ -1,0 +1,117 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jaxlib")
+
+import topos_core as tp
+from topos_core import nn
+from topos_core.errors import TraceError
+from topos_core.importers.model_file import read_model
+from topos_core.importers.stablehlo_text.record import record_text
+from topos_core.recording.spec import parse_specs
+from topos_core.recording.trace import record
+from topos_core.run.interpreter import interpret
+
+
+def block(x, w, b, mean, var):
+    y = nn.relu(nn.batch_norm(nn.conv2d(x, w, b, padding=1), mean, var))
+    return nn.max_pool(y, 2)
+
+
+def mlp(x, w, v):
+    hidden = nn.gelu(x @ w)
+    return nn.softmax(hidden @ v), nn.layer_norm(hidden)
+
+
+def moves(x, i):
+    padded = np.pad(x, ((1, 2), (0, 1)), constant_values=-1)
+    return np.flip(padded, 1)[1::2, ::-1], np.take(x, i, axis=0), np.concatenate([x, x.T[:, :3].T[:, :4]], 0)
+
+
+PROGRAMS = {
+    "block": (block, "f32[2,3,8,8],f32[4,3,3,3],f32[4],f32[4],f32[4]"),
+    "mlp": (mlp, "f32[3,8],f32[8,6],f32[6,5]"),
+    "moves": (moves, "f32[4,4],i64[3]<4"),
+}
+
+
+def traced(name):
+    function, specs = PROGRAMS[name]
+    return record(function, *parse_specs(specs))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_topos_emits_is_read_back_and_computes_the_same(name):
+    tape = traced(name)
+    text = tp.plan(tape, consumer="stablehlo", machine="reference").emit_stablehlo()
+    again = record_text(text, "/tmp/module.mlir")
+    rng = np.random.default_rng(0)
+    inputs = []
+    for value in tape.inputs:
+        kind = tape.type_of(value)
+        inputs.append(
+            rng.integers(0, 4, kind.shape)
+            if kind.dtype == "i64"
+            else np.abs(rng.standard_normal(kind.shape)).astype("f4")
+        )
+    assert not [op for op in again.ops if op.name == "opaque"]
+    assert [again.names[value] for value in again.inputs] == [tape.names[value] for value in tape.inputs]
+    for result, expected in zip(interpret(again, inputs), interpret(tape, inputs), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_patterns_are_found_again_in_emitted_text():
+    text = tp.plan(traced("block"), consumer="stablehlo", machine="reference").emit_stablehlo()
+    plan = tp.plan(record_text(text, "/tmp/module.mlir"), cost="always", machine="reference")
+    assert {"conv_bn_activation", "window_reduce"} <= {decision.match.pattern for decision in plan.taken}
+
+
+PLAIN = """module {
+  func.func @main(%x: tensor<2x3xf32>) -> tensor<2xf32> {
+    %zero = stablehlo.constant dense<1.5> : tensor<f32>
+    %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+    %1 = func.call @double(%0) : (tensor<2xf32>) -> tensor<2xf32>
+    return %1 : tensor<2xf32>
+  }
+  func.func private @double(%y: tensor<2xf32>) -> tensor<2xf32> {
+    %0 = stablehlo.add %y, %y : tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }
+}
+"""
+
+
+def test_ops_stand_on_their_own_lines_and_calls_are_entered():
+    tape = record_text(PLAIN, "/tmp/module.mlir")
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_allclose(interpret(tape, [x])[0], 2 * (x.sum(1) + 1.5))
+    lines = {op.name: tape.location_of(value).span.line for value, op in enumerate(tape.ops)}
+    assert lines["sum"] == 4
+    assert tape.location_of(tape.results[0]).span.line == 9
+
+
+def test_a_location_that_names_a_file_of_the_project_is_shown(tmp_path: Path):
+    source = tmp_path / "net.py"
+    source.write_text("def f(x):\n    return x + x\n")
+    text = (
+        "module { func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n"
+        f'%0 = stablehlo.add %a, %a : tensor<2xf32> loc("{source}":2:12)\nreturn %0 : tensor<2xf32> }} }}'
+    )
+    path = tmp_path / "net.mlir"
+    path.write_text(text)
+    tape = read_model(str(path), root=str(tmp_path))
+    span = tape.location_of(tape.results[0]).span
+    assert (span.path, span.line, span.column) == (str(source), 2, 11)
+    assert tape.sources[str(source)] == source.read_text()
+
+
+def test_an_open_extent_and_a_broken_text_are_told():
+    with pytest.raises(TraceError, match="unknown extent") as caught:
+        record_text(
+            "module { func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> { return %a : tensor<?xf32> } }", "/a.mlir"
+        )
+    assert caught.value.code == "TP209"
+    with pytest.raises(TraceError, match="no StableHLO module"):
+        record_text("module { func.func", "/a.mlir")
