@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compare",
         action="store_true",
-        help="compares with the interpreter; exits 1 outside of the fidelity's envelope",
+        help="compares with the interpreter; exits 1 where the fidelity does not allow the difference",
     )
     parser.add_argument("--threads", type=positive, metavar="N", help="threads that kernels may use")
     parser.add_argument(
@@ -99,10 +99,9 @@ def _told(result: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     if compared is None:
         return
     for row in compared["outputs"]:
-        verdict = terminal.paint("inside", "good") if row["inside"] else terminal.paint("outside", "error")
-        yield (
-            f"  {shown(row['name'])} against {shown(compared['against'])}: largest difference {_figure(row['absolute'])} "
-            f"({_figure(row['relative'])} relative, {row['ulps']} ulps), {verdict} the envelope of {_figure(row['bound'])}"
+        yield "  " + terminal.paint(
+            f"{shown(row['name'])} against {shown(compared['against'])}: {shown(row['sentence'])}",
+            "good" if row["inside"] else "error",
         )
     metric = f", metric {compared['metric']:.6g}" if compared["metric"] is not None else ""
     yield f"  {shown(compared['against'])}: {_time(compared['seconds'])} (measured){metric}"

@@ -1,33 +1,45 @@
-"""Compares home's run of a plan with the interpreter's: the largest difference of each output, and whether it may be.
+"""Judges a run of a plan against the interpreter's: the largest difference of each output, and whether it may be.
 
-With fidelity `exact` every output must have the interpreter's bits. With `fast` an output may differ by what the taken
-regions before it may be off, taken as one error relative to the output's largest magnitude:
+On home with fidelity `exact`, and on the interpreter itself, every output must have the interpreter's bits. With `fast`
+an output may differ by what the taken regions before it may be off, taken as one error relative to the output's largest
+magnitude:
 
     allowed = max |output| * sum over regions of 2 * relative + sum over regions of absolute
 
-(twice, because the interpreter rounds as much as a kernel does). A program that amplifies rounding can exceed that
-honestly. What lies above is therefore judged by float64: home must not be further from it than WORSE times the
-interpreter is.
+(twice, because the interpreter rounds as much as a kernel does). XLA rounds in other places everywhere, so each float op
+before the output is allowed as much as a recorded product is: PRODUCT_ULPS ulps times sqrt(terms of a sum).
+
+A program that amplifies rounding can exceed that honestly. What lies above is therefore judged by float64: the run must
+not be further from it than WORSE times the interpreter is. An f64 output has nothing wider to be judged by: there the
+interpreter's error is estimated as that of the same program in f32, scaled by the ratio of the two epsilons.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import replace
+from typing import Final, Literal
 
 import numpy as np
 
+from topos_core.ops.catalog import definition
 from topos_core.plan.plan import PlanData
 from topos_core.run.executor import execute
 from topos_core.run.interpreter import Parameters, interpret
 from topos_core.run.measurement import Comparison, Difference, Judgement
 from topos_core.run.program import Program, make_program
-from topos_core.run.widened import NARROW, widen_array, widened
+from topos_core.run.widened import NARROW, narrow_array, narrowed, widen_array, widened
+from topos_core.tape.tape import Tape
 from topos_core.tape.type import FLOATS, numpy_dtype
+
+Backend = Literal["home", "interpreter", "xla"]
 
 WORSE: Final = 4.0
 PRODUCT_ULPS: Final = 4.0
 """A recorded product on several BLAS threads adds in another order; it is allowed so many ulps times sqrt(terms)."""
+NARROWER: Final = 2.0**-29
+"""f64's epsilon over f32's."""
 
 
 def compare(
@@ -47,19 +59,42 @@ def compare(
     program = program if program is not None else make_program(plan, parameters)
     values = execute(program, plan, inputs, threads)
     home = [values[value] for value in tape.results]
-    recorded = interpret(tape, inputs, parameters)
-    allowances = _allowances(plan)
+    return judge(plan, home, interpret(tape, inputs, parameters), inputs, parameters)
+
+
+def judge(
+    plan: PlanData,
+    outputs: Sequence[np.ndarray],
+    recorded: Sequence[np.ndarray],
+    inputs: Sequence[np.ndarray],
+    parameters: Parameters | None = None,
+    *,
+    backend: Backend = "home",
+) -> Comparison:
+    """Judges what a backend gave for a plan by what the interpreter gave (`recorded`) for the same inputs.
+
+    Raises:
+        ConfigurationError: Inputs or parameters do not fit (TP502), or a foreign op is needed (TP507).
+    """
+    tape = plan.tape
+    loose = backend == "xla" or (backend == "home" and plan.request.fidelity == "fast")
+    allowances = _allowances(plan, everywhere=backend == "xla") if loose else {}
     differences = []
     for output, value in enumerate(tape.results):
-        relative, absolute = allowances[value]
-        found = difference(output, str(tape.ops[value].type), home[output], recorded[output], relative, absolute)
-        differences.append(found)
-    if any(found.judgement == "outside" for found in differences) and plan.request.fidelity == "fast":
-        reference = _reference(plan, inputs, parameters)
-        differences = [
-            found if found.judgement != "outside" else _judged(found, home[k], recorded[k], reference[k])
-            for k, found in enumerate(differences)
-        ]
+        relative, absolute = allowances.get(value, (0.0, 0.0))
+        kind = str(tape.ops[value].type)
+        found = difference(output, kind, outputs[output], recorded[output], relative, absolute)
+        differences.append(found if loose else replace(found, rule="bits"))
+    if loose and any(found.judgement == "outside" for found in differences):
+        wide = _reference(tape, inputs, parameters)
+        short = None
+        for at, found in enumerate(differences):
+            if found.judgement != "outside":
+                continue
+            if recorded[at].dtype == np.float64 and short is None:
+                short = _estimates(tape, inputs, parameters, recorded)
+            least = short[at] if short is not None and recorded[at].dtype == np.float64 else 0.0
+            differences[at] = _judged(found, outputs[at], recorded[at], wide[at], least)
     return Comparison(plan.request.fidelity, tuple(differences))
 
 
@@ -72,7 +107,7 @@ def difference(
         count = int(np.count_nonzero(differs))
         judgement: Judgement = "outside" if count else "equal"
         at = _first(differs) if count else ()
-        return Difference(output, kind, count, count, at, 0.0, None, None, judgement)
+        return Difference(output, kind, count, count, at, 0.0, None, None, judgement, _relative(count, home.size))
     wide, exact = home.astype(np.float64), recorded.astype(np.float64)
     both = np.isnan(wide) & np.isnan(exact)
     with np.errstate(all="ignore"):
@@ -83,11 +118,17 @@ def difference(
         ulps = np.where(gap == 0.0, 0.0, gap / np.where(np.isfinite(unit) & (unit > 0), unit, 1.0))
     largest = float(gap.max(initial=0.0))
     finite = np.abs(exact[np.isfinite(exact)])
-    allowed = relative * float(finite.max(initial=0.0)) + absolute
+    scale = float(finite.max(initial=0.0))
+    allowed = relative * scale + absolute
     bits = _same_bits(home, recorded)
     judgement = "equal" if bits else ("inside" if largest <= allowed else "outside")
     at = tuple(int(k) for k in np.unravel_index(int(gap.argmax()), gap.shape)) if largest else ()
-    return Difference(output, kind, largest, float(ulps.max(initial=0.0)), at, allowed, None, None, judgement)
+    worst = float(ulps.max(initial=0.0))
+    return Difference(output, kind, largest, worst, at, allowed, None, None, judgement, _relative(largest, scale))
+
+
+def _relative(largest: float, scale: float) -> float:
+    return largest / scale if scale else (float("inf") if largest else 0.0)
 
 
 def _same_bits(home: np.ndarray, recorded: np.ndarray) -> bool:
@@ -100,8 +141,11 @@ def _first(differs: np.ndarray) -> tuple[int, ...]:
     return tuple(int(k) for k in np.unravel_index(int(differs.argmax()), differs.shape))
 
 
-def _allowances(plan: PlanData) -> dict[int, tuple[float, float]]:
-    """Gives, by result, the relative and absolute errors of everything inexact that it depends on."""
+def _allowances(plan: PlanData, *, everywhere: bool) -> dict[int, tuple[float, float]]:
+    """Gives, by result, the relative and absolute errors of everything inexact that it depends on.
+
+    `everywhere`: recorded float ops are inexact too, not products alone.
+    """
     tape = plan.tape
     sources: dict[int, frozenset[int]] = {value: frozenset() for value in plan.schedule.sources}
     errors: dict[int, tuple[float, float]] = {}
@@ -113,10 +157,11 @@ def _allowances(plan: PlanData) -> dict[int, tuple[float, float]]:
         op = tape.ops[step.value]
         if envelope is not None:
             errors[step.value] = (2 * envelope.relative, envelope.absolute)
+        elif everywhere and op.type.dtype in FLOATS:
+            values = step.match.computing | {step.value} if step.match is not None else {step.value}
+            errors[step.value] = (sum(_rounding(tape, value) for value in values), 0.0)
         elif step.match is None and op.name == "matmul" and fast and op.type.dtype in FLOATS:
-            narrow = "f32" if op.type.dtype in NARROW else "f64"
-            terms = tape.ops[op.operands[0]].type.shape[-1]
-            errors[step.value] = (PRODUCT_ULPS * float(np.finfo(numpy_dtype(narrow)).eps) * terms**0.5, 0.0)
+            errors[step.value] = (_rounding(tape, step.value), 0.0)
         if step.value in errors:
             before = before | {step.value}
         for value in step.produces:
@@ -128,24 +173,62 @@ def _allowances(plan: PlanData) -> dict[int, tuple[float, float]]:
     return result
 
 
-def _reference(plan: PlanData, inputs: Sequence[np.ndarray], parameters: Parameters | None) -> tuple[np.ndarray, ...]:
+def _rounding(tape: Tape, value: int) -> float:
+    """Gives how far another order of summation may take one float op's result, relative to its largest magnitude."""
+    op = tape.ops[value]
+    family = definition(op.name).kind
+    if op.type.dtype not in FLOATS or family not in ("elementwise", "reduction", "contraction"):
+        return 0.0
+    terms: float = 1
+    if family == "contraction":
+        terms = tape.ops[op.operands[0]].type.shape[-1]
+    elif family == "reduction":
+        terms = tape.ops[op.operands[0]].type.size / max(op.type.size, 1)
+    eps = float(np.finfo(numpy_dtype("f32" if op.type.dtype in NARROW else "f64")).eps)
+    return PRODUCT_ULPS * eps * math.sqrt(max(terms, 1))
+
+
+def _reference(tape: Tape, inputs: Sequence[np.ndarray], parameters: Parameters | None) -> tuple[np.ndarray, ...]:
     given = {name: widen_array(array) for name, array in (parameters or {}).items()}
-    return interpret(widened(plan.tape), [widen_array(array) for array in inputs], given)
+    return interpret(widened(tape), [widen_array(array) for array in inputs], given)
 
 
-def _judged(found: Difference, home: np.ndarray, recorded: np.ndarray, reference: np.ndarray) -> Difference:
-    """Judges by float64: integers must agree wherever the interpreter has float64's answer."""
+def _estimates(
+    tape: Tape, inputs: Sequence[np.ndarray], parameters: Parameters | None, recorded: Sequence[np.ndarray]
+) -> list[float]:
+    """Estimates the interpreter's own error of each f64 output: the f32 program's, scaled to f64's epsilon.
+
+    0 where the f32 program leaves its range, which judges by the envelope alone.
+    """
+    given = {name: narrow_array(array) for name, array in (parameters or {}).items()}
+    with np.errstate(all="ignore"):
+        short = interpret(narrowed(tape), [narrow_array(array) for array in inputs], given)
+    found = [_error(a, b) * NARROWER for a, b in zip(short, recorded, strict=True)]
+    return [error if np.isfinite(error) else 0.0 for error in found]
+
+
+def _judged(
+    found: Difference, home: np.ndarray, recorded: np.ndarray, reference: np.ndarray, least: float
+) -> Difference:
+    """Judges by float64: integers must agree wherever the interpreter has float64's answer.
+
+    `least` is what the interpreter's error is taken to be at least.
+    """
     if home.dtype.kind in "iub":
         firm = recorded == reference
         wrong = int(np.count_nonzero(firm & (home != recorded)))
         errors = (float(np.count_nonzero(home != reference)), float(np.count_nonzero(~firm)))
         judgement: Judgement = "outside" if wrong else "inside"
     else:
-        errors = (_error(home, reference), _error(recorded, reference))
+        errors = (_error(home, reference), max(_error(recorded, reference), least))
         judgement = "inside" if errors[0] <= WORSE * errors[1] else "outside"
-    return Difference(
-        found.output, found.type, found.absolute, found.ulps, found.at, found.allowed, *errors, judgement
-    )  # fmt: skip
+    return replace(
+        found,
+        home_error=errors[0],
+        interpreter_error=errors[1],
+        judgement=judgement,
+        rule="float32" if least and errors[1] == least else "float64",
+    )
 
 
 def _error(got: np.ndarray, exact: np.ndarray) -> float:

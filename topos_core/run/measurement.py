@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Judgement = Literal["equal", "inside", "outside"]
+Rule = Literal["bits", "envelope", "float64", "float32"]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far one output of home's run is from the interpreter's.
+    """How far one output of a run is from the interpreter's.
 
     Args:
         output: Which of the results.
@@ -19,9 +20,13 @@ class Difference:
         ulps: The same in units of the last place of the interpreter's value.
         at: Index of the element with the largest absolute difference; empty where nothing differs.
         allowed: The absolute difference that the envelopes of the taken regions before this output allow.
-        home_error: Largest absolute error of home against the program in float64; None where it was not needed.
+        home_error: Largest absolute error of the run against the program in float64; None where it was not needed.
         interpreter_error: The same of the interpreter.
-        judgement: `equal` bit for bit up to NaN, `inside` the envelope, or `outside`.
+        judgement: `equal` bit for bit up to NaN, `inside` what the rule allows, or `outside`.
+        relative: `absolute` over the largest finite magnitude of the interpreter's output.
+        rule: What judged: `bits`, nothing but the interpreter's bits will do; `envelope`, `allowed` did; `float64`, the
+            errors against the program in float64 did; `float32`, so for an f64 output, whose interpreter error is
+            estimated from the program in f32.
     """
 
     output: int
@@ -33,6 +38,30 @@ class Difference:
     home_error: float | None
     interpreter_error: float | None
     judgement: Judgement
+    relative: float = 0.0
+    rule: Rule = "envelope"
+
+    @property
+    def sentence(self) -> str:
+        """Says how far apart both are and by which rule that was judged."""
+        if self.judgement == "equal":
+            return "equal to the interpreter bit for bit"
+        if self.type.startswith(("bool", "i", "u")):
+            text = f"differs in {self.absolute:.0f} {'element' if self.absolute == 1 else 'elements'}"
+        else:
+            text = f"differs by at most {self.absolute:.3g} ({self.ulps:.3g} ulp, {self.relative:.3g} relative)"
+        text += f" at {list(self.at)}" if self.at else ""
+        if self.rule == "bits":
+            return f"{text}: {self.judgement}, since it has to have the interpreter's bits"
+        if self.rule == "envelope":
+            return f"{text}, {self.allowed:.3g} allowed: {self.judgement} the envelope"
+        interpreter = f"the interpreter by {self.interpreter_error:.3g}"
+        if self.rule == "float32":
+            interpreter += ", estimated from the program in float32"
+        return (
+            f"{text}, above the envelope of {self.allowed:.3g}, so judged by float64: it is off by {self.home_error:.3g},"
+            f" {interpreter}: {self.judgement}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +90,7 @@ class Comparison:
         """Gives plain data; infinities become the string `inf`."""
         plain = asdict(self)
         for row in plain["outputs"]:
-            for name in ("absolute", "ulps", "allowed", "home_error", "interpreter_error"):
+            for name in ("absolute", "ulps", "relative", "allowed", "home_error", "interpreter_error"):
                 if row[name] == float("inf"):
                     row[name] = "inf"
             row["at"] = list(row["at"])
@@ -69,19 +98,4 @@ class Comparison:
 
     def sentences(self) -> list[str]:
         """Says each output's difference in one line."""
-        return [_sentence(difference) for difference in self.outputs]
-
-
-def _sentence(difference: Difference) -> str:
-    start = f"output {difference.output} {difference.type}:"
-    if difference.judgement == "equal":
-        return f"{start} equal to the interpreter bit for bit"
-    where = f" at {list(difference.at)}" if difference.at else ""
-    text = f"{start} differs by at most {difference.absolute:.3g} ({difference.ulps:.3g} ulp){where}"
-    text += f", {difference.allowed:.3g} allowed: {difference.judgement} the envelope"
-    if difference.home_error is not None and difference.interpreter_error is not None:
-        text += (
-            f"; against float64 home is off by {difference.home_error:.3g},"
-            f" the interpreter by {difference.interpreter_error:.3g}"
-        )
-    return text
+        return [f"output {each.output} {each.type}: {each.sentence}" for each in self.outputs]

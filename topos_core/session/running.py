@@ -11,7 +11,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from topos_core.errors import ConfigurationError
 from topos_core.recording.model import entry_of
 from topos_core.session.inputs import check_inputs, read_inputs, seeded_inputs
 from topos_core.tape.tape import Structure
-from topos_core.tape.type import TensorType, dtype_name, is_float
+from topos_core.tape.type import TensorType, dtype_name
 
 if TYPE_CHECKING:
     from topos_core.api import Plan
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 BACKENDS: Final = ("home", "interpreter", "xla")
 
 _REPEATS: Final = 3
-_EPSILON: Final = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 
 Report = Callable[[str, int, int], None]
 Run = Callable[[], Sequence[np.ndarray]]
@@ -183,48 +182,33 @@ def _inputs(traced: Traced, file: str | None, seed: int) -> tuple[list[np.ndarra
 def _compare(
     traced: Traced, plan: Plan, backend: str, inputs: list[np.ndarray], outputs: Sequence[np.ndarray]
 ) -> dict[str, Any]:
-    from topos_core.ops.difference import difference
+    from topos_core.run.compare import Backend, judge
     from topos_core.run.interpreter import interpret
 
     seconds, expected = _timed(lambda: interpret(traced.tape, inputs))
-    rows: list[dict[str, Any]] = []
-    for name, got, wanted in zip(_names(traced), outputs, expected, strict=True):
-        apart = difference(got, wanted)
-        bound = _bound(plan, backend, wanted)
-        rows.append(
-            {
-                "name": name,
-                "absolute": _finite(apart.absolute),
-                "relative": _finite(apart.relative),
-                "ulps": apart.ulps,
-                "bound": bound,
-                "inside": apart.absolute <= bound,
-            }
-        )
+    found = judge(plan.data, outputs, expected, inputs, backend=cast("Backend", backend))
+    rows: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "absolute": _finite(each.absolute),
+            "relative": _finite(each.relative),
+            "ulps": _finite(each.ulps),
+            "bound": _finite(each.allowed),
+            "rule": each.rule,
+            "error": None if each.home_error is None else _finite(each.home_error),
+            "interpreter_error": None if each.interpreter_error is None else _finite(each.interpreter_error),
+            "inside": each.judgement != "outside",
+            "sentence": each.sentence,
+        }
+        for name, each in zip(_names(traced), found.outputs, strict=True)
+    ]
     return {
         "against": "interpreter",
         "seconds": _seconds(seconds),
-        "inside": all(row["inside"] for row in rows),
+        "inside": found.inside,
         "metric": _metric(traced, expected),
         "outputs": rows,
     }
-
-
-def _bound(plan: Plan, backend: str, expected: np.ndarray) -> float:
-    """Gives how far an output may be off, absolutely.
-
-    Under `exact` nothing. Else the taken regions' envelopes added up, which are measured against float64, plus what another
-    order of summation does to the recorded ops themselves: eps^(2/3) of the largest magnitude (2.4e-5 for f32).
-    """
-    if (backend != "xla" and plan.data.request.fidelity == "exact") or not is_float(expected.dtype):
-        return 0.0
-    if backend == "home" and not plan.taken:
-        return 0.0
-    finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
-    scale = float(finite.max()) if finite.size else 0.0
-    envelopes = [d.offer.envelope for d in plan.taken if d.offer is not None and d.offer.envelope is not None]
-    reordered: float = _EPSILON[dtype_name(expected.dtype) or "f64"] ** (2 / 3) * scale
-    return reordered + sum(envelope.relative * scale + envelope.absolute for envelope in envelopes)
 
 
 def _metric(traced: Traced, outputs: Sequence[np.ndarray]) -> float | None:

@@ -217,12 +217,15 @@ def test_run_fails_where_an_output_leaves_its_envelope(project, capsys, monkeypa
 
     def worse(agent, target, **arguments):
         reply = run(agent, target, **arguments)
-        reply["result"]["compare"]["inside"] = reply["result"]["compare"]["outputs"][0]["inside"] = False
+        (row,) = reply["result"]["compare"]["outputs"]
+        assert (row["rule"], row["sentence"]) == ("bits", "equal to the interpreter bit for bit")
+        reply["result"]["compare"]["inside"] = row["inside"] = False
+        row["sentence"] = "differs by at most 1: outside the envelope"
         return reply
 
     monkeypatch.setattr(Agent, "run", worse)
     arguments = ("run", "model.py:plain", "--compare", "--backend", "interpreter")
-    assert "outside the envelope" in check(capsys, *arguments, status=1)
+    assert "result against interpreter: differs by at most 1: outside" in check(capsys, *arguments, status=1)
 
 
 def test_run_reads_inputs_from_a_file(project, capsys):

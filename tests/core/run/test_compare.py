@@ -5,10 +5,10 @@ import pytest
 
 import topos_core as tp
 from topos_core import nn
-from topos_core.run.compare import compare, difference
+from topos_core.run.compare import compare, difference, judge
 from topos_core.run.executor import make_program
 from topos_core.run.interpreter import interpret
-from topos_core.run.widened import widened
+from topos_core.run.widened import narrowed, widened
 
 
 def convolved(x, w):
@@ -59,20 +59,63 @@ def test_a_wrong_kernel_is_outside_and_float64_says_by_how_much():
     assert not found.inside
     (output,) = found.outputs
     assert output.home_error > 100 * output.interpreter_error
-    assert "outside the envelope" in found.sentences()[0]
+    assert "judged by float64" in found.sentences()[0]
+    assert found.sentences()[0].endswith(": outside")
 
 
 def test_a_program_that_amplifies_rounding_is_judged_by_float64():
-    def amplified(x):
-        mean = x.mean((0, 2), keepdims=True)
-        return np.sin((x - mean) / np.sqrt(((x - mean) ** 2).mean((0, 2), keepdims=True) + 1e-5) * 1e5)
-
     plan, given = planned(amplified, tp.f32[8, 4, 30])
     found = compare(plan, given)
     (output,) = found.outputs
     assert output.absolute > output.allowed
     assert output.judgement == "inside"
     assert output.home_error is not None
+
+
+def amplified(x):
+    mean = x.mean((0, 2), keepdims=True)
+    return np.sin((x - mean) / np.sqrt(((x - mean) ** 2).mean((0, 2), keepdims=True) + 1e-5) * 1e5)
+
+
+def test_an_f64_program_that_amplifies_rounding_is_judged_by_its_f32_form():
+    plan, _ = planned(amplified, tp.f64[8, 4, 30])
+    given = [np.random.default_rng(0).standard_normal((8, 4, 30))]
+    (output,) = compare(plan, given).outputs
+    assert (output.judgement, output.rule) == ("inside", "float32")
+    assert output.absolute > output.allowed
+    assert "estimated from the program in float32: inside" in output.sentence
+    recorded = interpret(plan.tape, given)
+    wrong = judge(plan, [recorded[0] + 1e-5], recorded, given)
+    assert (wrong.inside, wrong.outputs[0].rule) == (False, "float32")
+
+
+def test_the_interpreter_is_judged_by_its_bits():
+    plan, given = planned(amplified, tp.f32[8, 4, 30])
+    recorded = interpret(plan.tape, given)
+    assert judge(plan, recorded, recorded, given, backend="interpreter").inside
+    off = np.nextafter(recorded[0], np.float32(2))
+    found = judge(plan, [off], recorded, given, backend="interpreter")
+    assert (found.inside, found.outputs[0].rule) == (False, "bits")
+    assert "outside, since it has to have the interpreter's bits" in found.outputs[0].sentence
+
+
+def test_xla_may_round_every_op_in_another_way_and_no_more():
+    plan, given = planned(lambda x: np.exp(x).sum(1), tp.f32[4, 100], consumer="stablehlo")
+    recorded = interpret(plan.tape, given)
+    near = judge(plan, [recorded[0] * np.float32(1 + 1e-6)], recorded, given, backend="xla")
+    assert (near.inside, near.outputs[0].rule) == (True, "envelope")
+    far = judge(plan, [recorded[0] * np.float32(1.001)], recorded, given, backend="xla")
+    assert (far.inside, far.outputs[0].rule) == (False, "float64")
+
+
+def test_nan_equals_nan_on_every_backend():
+    plan, given = planned(lambda x: np.log(x), tp.f32[6])
+    given = [np.array([-1, 1, 2, 3, 4, np.nan], np.float32)]
+    with np.errstate(invalid="ignore"):
+        recorded = interpret(plan.tape, given)
+    for backend in ("home", "interpreter", "xla"):
+        (output,) = judge(plan, recorded, recorded, given, backend=backend).outputs
+        assert (output.judgement, output.absolute, output.ulps) == ("equal", 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -104,3 +147,10 @@ def test_the_widened_tape_computes_in_float64():
     assert {op.type.dtype for op in wide.ops} == {"f64"}
     x = np.array([0.1, 0.2, 0.3, 0.4])
     np.testing.assert_array_equal(interpret(wide, [x])[0], x * 3 + x)
+
+
+def test_the_narrowed_tape_computes_in_float32():
+    tape = tp.trace(lambda x: x * np.array([1.0, 1e300]), tp.f64[2])
+    short = narrowed(tape)
+    assert {op.type.dtype for op in short.ops} == {"f32"}
+    np.testing.assert_array_equal(interpret(short, [np.ones(2, np.float32)])[0], np.array([1, np.inf], np.float32))
