@@ -128,6 +128,8 @@ def _factors(keys: Keys, value: int, func: Func, map_: Map, exponent: float) -> 
         raised = power_of(coefficient, exponent)
         if not _holds(raised, coefficient):
             return None
+        if coefficient == 0 and not float(exponent).is_integer() and func is not keys.table.one:
+            return None  # (0 * x) ** 1.5 is a number where x ** 1.5 is none
         coefficient = raised
     if func is keys.table.one:
         return coefficient, []
