@@ -55,6 +55,11 @@ def check_keys(seed: int, count: Count) -> None:
                     continue
                 count.predicted += 1
                 if not same(got, want):
+                    infinite = np.isinf(got) & np.isinf(want)
+                    if same(np.where(infinite, 0, got), np.where(infinite, 0, want)):
+                        # a zero of either sign came out of x - x: (-0) ** -0.5 is inf, 1 / sqrt(-0) is -inf
+                        count.different_special[op.name] = count.different_special.get(op.name, 0) + 1
+                        continue
                     count.different.append(f"seed {seed} {mode}: value {value} {op.name} from {maker}")
 
 

@@ -13,6 +13,7 @@ Declines when
     The statistics keep axis 0 (another norm); two vectors order the channels differently.
 
 Not recognised
+    Means of f16 and bf16 by np.mean, which are recorded with casts around them (they are told).
     A one-pass variance `mean(x^2) - mean^2` (another formula: it cancels), statistics merged from several partial
     batches, a norm over a single element.
 

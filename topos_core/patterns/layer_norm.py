@@ -13,6 +13,7 @@ Declines when
     There is neither scale nor shift and the statistics run over axis 0: that is a batch norm.
 
 Not recognised
+    Means of f16 and bf16 by np.mean, which are recorded with casts around them (they are told).
     A one-pass variance `mean(x^2) - mean^2` (another formula: it cancels), a norm over a single feature.
 
 Source

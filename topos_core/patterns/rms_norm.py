@@ -12,6 +12,7 @@ Declines when
     x is itself centred over the same axes: that is a layer norm.
 
 Not recognised
+    Means of f16 and bf16 by np.mean, which are recorded with casts around them (they are told).
     An L2 norm that adds epsilon outside of the root or takes a maximum with it, a scale of `1 + weight`.
 
 Source
