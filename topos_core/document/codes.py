@@ -179,6 +179,17 @@ _CODES: Final = (
         "A NumPy scalar (`np.sqrt(64)`, `np.int64(3)`) made a 32-bit computation 64 bits wide, as NumPy itself does. "
         "Python scalars are weak: use `math.sqrt`, `float()` or `int()`.",
     ),
+    Code(
+        "TP702",
+        "frozen-random",
+        "random numbers are frozen",
+        "information",
+        "note",
+        True,
+        "NumPy's global random state moved while the function was recorded: random numbers were drawn, and are constants of "
+        "the tape, the same in every run. The finding stands at the first array that was captured after the draw, or at "
+        "the entry. Pass the numbers as an input, or draw them once outside of the function if they are meant to stay.",
+    ),
 )
 
 CODES: Final = {entry.code: entry for entry in _CODES}

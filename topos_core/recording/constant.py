@@ -103,7 +103,9 @@ def table(recorder: Recorder, array: np.ndarray, dtype: str) -> Value:
     """Records an array's elements; a copy, since the caller may write to it later."""
     kept = np.array(array, numpy_dtype(dtype), order="C")
     kept.flags.writeable = False
-    return recorder.record("constant", (), {"value": kept, "type": TensorType(dtype, kept.shape)})
+    value = recorder.record("constant", (), {"value": kept, "type": TensorType(dtype, kept.shape)})
+    recorder.note_randomness(value)
+    return value
 
 
 def lift_as(recorder: Recorder, x: Any, dtype: str, shape: tuple[int, ...]) -> Value:

@@ -60,6 +60,7 @@ def _declare(recorder: Recorder, array: np.ndarray, dtype: str) -> _Captured:
     value = recorder.source("parameter", TensorType(dtype, array.shape))
     recorder.parameters.append(value.index)
     recorder.defaults[value.index] = snapshot
+    recorder.note_randomness(value)
     recorder.names[value.index] = _unused(recorder, recorder.namer.name_for(array, _owner(array), sys._getframe(1)))
     return _Captured(array, snapshot, value)
 

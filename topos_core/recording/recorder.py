@@ -15,6 +15,7 @@ from topos_core.ops.catalog import definitions
 from topos_core.ops.definition import TypeMismatch
 from topos_core.recording.location import Locator
 from topos_core.recording.naming import Namer
+from topos_core.recording.randomness import GlobalState
 from topos_core.recording.source import SourceSnapshot
 from topos_core.recording.value import Value
 from topos_core.tape.op import Op
@@ -23,6 +24,7 @@ from topos_core.tape.tape import Note, Observation, ObservationKind
 from topos_core.tape.type import TensorType
 
 CURRENT: Final[ContextVar[Recorder | None]] = ContextVar("topos_recorder", default=None)
+DRAWN: Final = "random numbers were drawn while recording and are constants of the tape, the same in every run; pass them as an input"
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -44,6 +46,7 @@ class Recorder:
         self.captured: dict[int, list[Any]] = {}
         self.last_error: RecordingError | None = None
         self.last_place = Location(())
+        self.random: GlobalState | None = None
         self._infer = {name: row.infer for name, row in definitions().items()}
 
     def record(self, name: str, operands: tuple[Value, ...], attributes: Mapping[str, Any] = NOTHING) -> Value:
@@ -80,6 +83,11 @@ class Recorder:
     def note(self, code: str, value: Value, message: str) -> None:
         """Keeps something worth telling about an op."""
         self.notes.append(Note(code, value.index, message))
+
+    def note_randomness(self, value: Value) -> None:
+        """Notes TP702 at a value where NumPy's global random state has moved since the last look."""
+        if self.random is not None and self.random.moved():
+            self.note("TP702", value, DRAWN)
 
     def place(self, value: Value) -> Location:
         """Gives the place at which one of this recorder's values was made."""

@@ -13,10 +13,12 @@ from topos_core.recording.collector import collector_paused
 from topos_core.recording.finish import finish
 from topos_core.recording.location import call_user, frame_of, role_of
 from topos_core.recording.model import entry_of
+from topos_core.recording.randomness import GlobalState
 from topos_core.recording.recorder import Recorder, recording
 from topos_core.recording.signature import arguments_of, code_of, returned_at
 from topos_core.recording.structure import flatten
 from topos_core.recording.swallowed import refuse_swallowed
+from topos_core.recording.value import Value
 from topos_core.tape.span import Span
 from topos_core.tape.tape import Tape
 
@@ -66,12 +68,15 @@ def record(
     code = recorder.locator.entry = code_of(function)
     with collector_paused(), recording(recorder):
         place_inputs(recorder, bound, arguments_of(code, recorder.sources), dims)
+        recorder.random = GlobalState()  # not sooner: the weights that a class draws when it is built are its own
         result = guarded(recorder, function, bound.args, bound.kwargs)
         if recorder.last_error is not None:
             refuse_swallowed(recorder.last_error, recorder.last_place, recorder.sources)
         returned = returned_at(code, recorder.sources)
         with recorder.at(returned) if returned is not None else nullcontext():
             structure, leaves = flatten(recorder, result)
+        for entry_value in recorder.inputs[:1] or [leaf.index for leaf in leaves[:1]]:
+            recorder.note_randomness(Value(recorder, entry_value, recorder.ops[entry_value].type))
         return finish(recorder, structure, leaves, code)
 
 

@@ -23,6 +23,7 @@ def test_every_code_of_the_design_has_a_row() -> None:
         "TP501",
         "TP601",
         "TP701",
+        "TP702",
     ]
     assert set(design) <= set(CODES)
 
@@ -39,7 +40,7 @@ def test_codes_and_words_are_unique_and_well_formed() -> None:
 
 def test_loudness_follows_the_design() -> None:
     shown = {code for code, entry in CODES.items() if entry.shown}
-    assert {"TP101", "TP301", "TP401"} <= shown
+    assert {"TP101", "TP301", "TP401", "TP702"} <= shown
     assert not shown & {
         "TP102",
         "TP201",

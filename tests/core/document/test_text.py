@@ -5,6 +5,7 @@ import re
 from tests.core.document.models import Model, document
 from topos_core.document.formats.text import render_plan
 from topos_core.plan.request import Request
+from topos_core.tape.tape import Note
 
 
 def shown(text: str) -> str:
@@ -67,3 +68,8 @@ def test_colour_only_repeats_words_and_is_off_unless_asked_for() -> None:
 def test_settings_that_matter_are_named() -> None:
     text = render_plan(document(Model(observe=None), request=Request(machine="reference", cost="always")))
     assert text.startswith("model.py:main  (home, fast, machine reference, cost always)\n")
+
+
+def test_notes_stand_at_the_end_with_their_code_and_place() -> None:
+    text = render_plan(document(Model(observe=None, notes=(Note("TP702", 5, "random numbers were drawn"),))))
+    assert text.endswith("\nnoted\n  model.py:9:25: TP702 random numbers were drawn\n")

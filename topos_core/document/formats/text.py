@@ -24,7 +24,7 @@ _INDENT: Final = " " * 10
 
 
 def render_plan(document: Document, *, colour: bool = False) -> str:
-    """Renders a `topos.plan/1` document: totals, then every region, the larger before the smaller, then the readers."""
+    """Renders a `topos.plan/1` document: totals, every region, the larger before the smaller, the readers, notes."""
     paint = _Paint(colour)
     machine = document["machine"]
     settings = [document["consumer"], document["fidelity"], f"machine {machine}"]
@@ -43,6 +43,9 @@ def render_plan(document: Document, *, colour: bool = False) -> str:
             name = f" `{o['name']}`" if o["name"] else ""
             effect = _effect(o, document["regions"])
             lines.append(f"  {_where(o)}: %{o['value']}{name} by {phrases.reader(o['kind'], None)}; {effect}")
+    notes = [finding for finding in document["findings"] if finding["code"].startswith("TP7")]
+    if notes:
+        lines += ["", "noted", *(f"  {_where(note)}: {note['code']} {note['headline']}" for note in notes)]
     return "".join(f"{line}\n" for line in lines)
 
 
