@@ -1,7 +1,7 @@
 """Gaussian error linear unit, in three forms.
 
 Recognises
-    By erf, `0.5 * x * (1 + erf(x / sqrt(2)))`; by tanh, `0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`; by the
+    By erf, `0.5 * x * (1 + erf(x / sqrt(2)))` or `0.5 * x * (1 - erf(-x / sqrt(2)))`; by tanh, `0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`; by the
     logistic function, `x * sigmoid(1.702 * x)`: with the half anywhere, inside the bracket or distributed, the cube in any
     spelling, x drawn out of the cubic, literals with the digits of float32. `approximate` says which.
 
@@ -12,7 +12,7 @@ Declines when
     Nothing beside the common rules.
 
 Not recognised
-    By `erfc` or the normal distribution function, the tanh form written with `exp`, other constants (they are told).
+    By the normal distribution function, the tanh form written with `exp`, other constants (they are told).
 
 Source
     Hendrycks, Gimpel, Gaussian Error Linear Units (arXiv 1606.08415).
@@ -50,6 +50,11 @@ def by_erf_distributed(x: Any) -> Any:
     return 0.5 * x + 0.5 * x * anchor(erf(x / math.sqrt(2)))
 
 
+def by_complement(x: Any) -> Any:
+    """`0.5 * x * (1 - erf(-x / sqrt(2)))`: what `erfc(-x / sqrt(2))` records as."""
+    return 0.5 * x * (1 - anchor(erf(-x / math.sqrt(2))))
+
+
 def by_tanh(x: Any) -> Any:
     """`0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`."""
     return 0.5 * x * (1 + anchor(np.tanh(SLOPE * (x + CUBIC * (x * x * x)))))
@@ -81,7 +86,9 @@ def by_logistic_of_exp(x: Any) -> Any:
     return x * power / anchor(1 + power)
 
 
-_KINDS = {by_erf: "none", by_erf_distributed: "none", by_logistic: "sigmoid", by_logistic_of_exp: "sigmoid"}
+_KINDS = {
+    by_erf: "none", by_erf_distributed: "none", by_complement: "none", by_logistic: "sigmoid", by_logistic_of_exp: "sigmoid",
+}  # fmt: skip
 _FORMULAS = {"none": by_erf, "tanh": by_tanh, "sigmoid": by_logistic}
 
 
@@ -107,7 +114,7 @@ TERM = Term(
     facts=facts,
     holes={"x": "k"},
     forms=(
-        by_erf_distributed, by_tanh, by_tanh_distributed, by_tanh_factored, by_tanh_factored_distributed,
+        by_erf_distributed, by_complement, by_tanh, by_tanh_distributed, by_tanh_factored, by_tanh_factored_distributed,
         Form(by_logistic, silent=True), Form(by_logistic_of_exp, silent=True),
     ),
 )  # fmt: skip
@@ -115,6 +122,10 @@ TERM = Term(
 
 def _by_erf(x: Any) -> Any:
     return x * 0.5 * (1.0 + erf(x / math.sqrt(2.0)))
+
+
+def _by_complement(x: Any) -> Any:
+    return 0.5 * x * (1 - erf(-x * math.sqrt(0.5)))
 
 
 def _by_tanh(x: Any) -> Any:
@@ -145,6 +156,7 @@ PATTERN = Pattern(
     evaluate=evaluate,
     examples=(
         Example("by erf", _by_erf, _X),
+        Example("by the complement of erf", _by_complement, _X),
         Example("by tanh", _by_tanh, _X),
         Example("by sigmoid", _by_logistic, _X),
     ),

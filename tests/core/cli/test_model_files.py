@@ -1,0 +1,71 @@
+"""Commands on model files and on functions of JAX, end to end through the process that runs user code."""
+
+import json
+
+import numpy as np
+import pytest
+
+from topos_core.cli.main import main
+
+JAX = """\
+import jax
+import jax.numpy as jnp
+
+
+# topos: entry inputs=f32[4,8],w=f32[8,6]
+def head(x, w):
+    return jax.nn.softmax(jnp.tanh(x) @ w, axis=-1)
+"""
+
+
+def write_model(folder):
+    from tests.core.importers.onnx.models import model, weights
+
+    onnx = pytest.importorskip("onnx")
+    nodes = [
+        onnx.helper.make_node("Conv", ["x", "w"], ["c"], "/block/conv/Conv", pads=[1, 1, 1, 1]),
+        onnx.helper.make_node("Relu", ["c"], ["y"], "/block/Relu"),
+    ]
+    made = model(
+        nodes, [("x", "f32", ["N", 8, 16, 16])], [("y", "f32", ["N", 16, 16, 16])], {"w": weights(16, 8, 3, 3)}
+    )
+    onnx.save(made, str(folder / "net.onnx"))
+
+
+def test_a_model_file_is_planned_run_and_emitted(empty_project, capsys):
+    write_model(empty_project)
+    assert main(["plan", "net.onnx", "--dim", "N=2", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["target"] == "net.onnx:main"
+    region = next(region for region in document["regions"] if region["verdict"] == "taken")
+    assert (region["path"], region["line"], region["scope"]) == ("net.onnx", 3, ["block"])
+    assert main(["run", "net.onnx", "--dim", "N=2", "--compare"]) == 0
+    assert "inside the envelope" in capsys.readouterr().out
+    assert main(["emit", "net.onnx", "--dim", "N=2", "-o", "net.mlir"]) == 0
+    pytest.importorskip("jaxlib")
+    capsys.readouterr()
+    assert main(["plan", "net.mlir"]) == 0
+    assert "conv" in capsys.readouterr().out
+
+
+def test_an_open_extent_is_no_internal_error(empty_project, capsys):
+    write_model(empty_project)
+    assert main(["plan", "net.onnx"]) == 3
+    assert "--dim N=4" in capsys.readouterr().err
+
+
+def test_inputs_of_a_model_file_go_by_their_names(empty_project, capsys):
+    write_model(empty_project)
+    np.savez(empty_project / "inputs.npz", x=np.zeros((1, 8, 16, 16), np.float32))
+    assert main(["run", "net.onnx", "--dim", "N=1", "--inputs", "inputs.npz"]) == 0
+    assert "0 to 0" in capsys.readouterr().out
+
+
+def test_a_function_of_jax_is_planned_at_its_own_lines(empty_project, capsys):
+    pytest.importorskip("jax")
+    (empty_project / "net.py").write_text(JAX)
+    assert main(["plan", "net.py:head", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    softmax = next(region for region in document["regions"] if region["pattern"] == "softmax")
+    assert (softmax["line"], softmax["column"]) == (7, 11)
+    assert main(["run", "net.py:head", "--compare"]) == 0
