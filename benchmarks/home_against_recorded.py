@@ -70,6 +70,12 @@ def linear(rows: int, steps: int, columns: int) -> Case:
     return lambda x, w, b: x @ w + b, specs
 
 
+def attention(batch: int, heads: int, length: int, width: int, causal: bool = False) -> Case:
+    """Gives an attention of heads."""
+    spec = f"f32[{batch},{heads},{length},{width}]"
+    return lambda q, k, v: nn.attention(q, k, v, causal=causal), dict.fromkeys(("q", "k", "v"), spec)
+
+
 def pinned(rows: int, steps: int, columns: int) -> Case:
     """Gives a layer whose weight is a parameter."""
     random = np.random.default_rng(1)
@@ -158,6 +164,10 @@ def cases() -> dict[str, Case]:
             lambda x, y, scale, shift: nn.layer_norm(x + y, scale, shift),
             {"x": "f32[512,768]", "y": "f32[512,768]", **vectors(768, "scale", "shift")},
         ),
+        "attention 12x512x64": attention(1, 12, 512, 64),
+        "attention causal 12x512x64": attention(1, 12, 512, 64, causal=True),
+        "attention 8x2048x64": attention(1, 8, 2048, 64),
+        "attention 2x2x10x8": attention(2, 2, 10, 8),
         "softmax 4096x1024": (lambda x: nn.softmax(x), {"x": "f32[4096,1024]"}),
         "softmax axis 1 8x64x56x56": (lambda x: nn.softmax(x, axis=1), {"x": "f32[8,64,56,56]"}),
         "softmax 32x10": (lambda x: nn.softmax(x), {"x": "f32[32,10]"}),

@@ -85,6 +85,16 @@ def programs() -> Mapping[str, tuple[Program, ...]]:
         "cross_entropy": (
             (lambda x, t: nn.cross_entropy(x, t), {"x": "f32[9,1000]", "t": "i64[9]<1000"}),
         ),
+        "attention": (
+            (
+                lambda q, k, v: nn.attention(q, k, v),
+                {"q": "f32[2,3,40,64]", "k": "f32[2,3,90,64]", "v": "f32[2,3,90,64]"},
+            ),
+            (
+                lambda q, k, v: nn.attention(q, k, v, causal=True),
+                {"q": "f32[2,70,32]", "k": "f32[2,70,32]", "v": "f32[2,70,32]"},
+            ),
+        ),
         "softmax": (
             (lambda x: nn.softmax(x), {"x": "f32[5,1000]"}), (lambda x: nn.softmax(x, axis=1), {"x": "f32[3,40,70]"}),
         ),

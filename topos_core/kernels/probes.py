@@ -92,9 +92,10 @@ def measure(probe: Probe) -> Measured:
     tape, match = probe.tape, probe.match
     special = "x" if "x" in match.bindings else next(iter(match.bindings))
     arrays = {
-        name: _values(tape.ops[value].type, name, probe.kind if name == special else "normal")
+        name: _binding(tape, value, name, probe.kind if name == special else "normal")
         for name, value in match.bindings.items()
     }
+    known = {value: arrays[name] for name, value in match.bindings.items() if tape.ops[value].name == "constant"}
     produced = {"result": match.root, **{name: values[0] for name, values in match.named.items()}}
     out = {}
     for name, value in produced.items():
@@ -104,7 +105,7 @@ def measure(probe: Probe) -> Measured:
     longer = tape.ops[match.root].type.dtype == "f64" and match.pattern not in BY_ERF
     wider = np.longdouble if longer else np.float64
     with np.errstate(all="ignore"):
-        prepare(tape, match, {}).run(arrays, out, 1)
+        prepare(tape, match, known).run(arrays, out, 1)
         exact = formula(match.facts, {name: _wide(array, wider) for name, array in arrays.items()})
         recorded = _recorded(tape, match, arrays)
         worst, agree = 0.0, True
@@ -162,6 +163,14 @@ def _largest(dtype: np.dtype) -> float:
 
         return float(ml_dtypes.finfo(dtype).max)
     return float(np.finfo(dtype).max)
+
+
+def _binding(tape: Tape, value: int, name: str, kind: str) -> np.ndarray:
+    """Gives a constant's own values, since facts may follow from them, else a probe's."""
+    op = tape.ops[value]
+    if op.name == "constant":
+        return definition(op.name).evaluate([], op.attributes, op.type)
+    return _values(op.type, name, kind)
 
 
 def _values(kind: TensorType, name: str, what: str) -> np.ndarray:

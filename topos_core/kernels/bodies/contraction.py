@@ -136,6 +136,7 @@ def kernel(host: Host, dtype: str) -> Any:
                     present = smaller(height, last_row - row)
                     put(block, "rows", present)
                     put(block, "vectors", vectors)
+                    put(block, "sums_stride", vectors * lanes)
                     put(block, "scale", get(args, "scale") + (group * rows + row) * size)
                     put(block, "shift", get(args, "shift") + (group * rows + row) * size)
                     step = 0

@@ -15,6 +15,7 @@ from topos_core.kernels.vocabulary.blocks import TILE, index
 from topos_core.kernels.vocabulary.emitter import INT64, Emitter
 from topos_core.kernels.vocabulary.scalar import Scalar
 from topos_core.kernels.vocabulary.tile import counted, kernel_function
+from topos_core.kernels.vocabulary.turning import riffled
 
 
 def across_module(scalar: Scalar, lanes: int, rows: int, masked: bool, symbol: str) -> Any:
@@ -69,20 +70,10 @@ class _Across:
                 registers.append(builder.select(self.finished, value, scaled))
             half = self.rows
             while half > 1:
-                registers = self.riffle(registers)
+                registers = riffled(builder, registers)
                 half //= 2
             self.store(registers, builder.mul(vector, self.number(self.lanes)))
         builder.ret_void()
-
-    def riffle(self, registers: list[Any]) -> list[Any]:
-        lanes, middle = self.lanes, len(registers) // 2
-        low = [k // 2 + (k % 2) * lanes for k in range(lanes)]
-        kind = ir.VectorType(ir.IntType(32), lanes)
-        result = []
-        for a, b in zip(registers[:middle], registers[middle:], strict=True):
-            result.append(self.builder.shuffle_vector(a, b, ir.Constant(kind, low)))
-            result.append(self.builder.shuffle_vector(a, b, ir.Constant(kind, [k + lanes // 2 for k in low])))
-        return result
 
     def store(self, registers: list[Any], first: Any) -> None:
         builder = self.builder

@@ -14,7 +14,8 @@ TILE: Final = (
     "right",  # address of the right operand's first lane
     "offsets",  # address of i64[steps]: elements from `right` to the lanes of each step
     "steps",  # contracted extent, at least 1
-    "sums",  # address of the tile's own [rows, vectors * lanes] buffer
+    "sums",  # address of the tile's own rows of vectors * lanes
+    "sums_stride",  # elements between them
     "resume",  # 1 adds to what stands in `sums`, 0 replaces it
     "vectors",  # registers per row, for `finish`
     "out",  # address of row 0, position 0
@@ -163,6 +164,43 @@ PAIR: Final = (
     "scratch", "slot_bytes",
 )  # fmt: skip
 """Words of losses over two dense values."""
+
+KEYS: Final = (
+    "counter",
+    "items",  # batches of keys * panels
+    "keys", "width", "value_width",  # extents
+    "panel_keys", "panels",
+    "k", "k_at", "k_row",  # k_at: address of i64[batches], elements; a key's width is dense
+    "v", "v_at", "v_row",
+    "packed",  # address of [batches, panels, width, panel_keys]
+    "checks",  # address of f64[items]: 0 where everything is finite, else NaN
+)  # fmt: skip
+"""Words of the layout of keys."""
+
+ATTENTION: Final = (
+    "counter",
+    "items",  # batch * blocks
+    "blocks", "block_rows",  # of query rows
+    "queries", "keys", "width", "values",  # extents
+    "panel_keys",
+    "q", "q_at", "q_row",  # `_at`: address of i64[batch], elements; widths are dense
+    "packed", "packed_at",
+    "v", "v_at", "v_row",
+    "mask", "mask_at", "mask_row",  # added; 0 for none
+    "keep", "keep_at", "keep_row",  # bytes; 0 for none
+    "keep_value",  # 1 where a flag keeps a score, 0 where it hides it
+    "also", "also_at", "also_row",  # further bytes that keep scores; 0 for none
+    "out", "out_at", "out_row",
+    "causal",  # 1 leaves keys behind the query out
+    "fill_scaled",  # 1 fills before the scale
+    "numbers",  # address of scale and fill
+    "key_offsets", "value_offsets",  # addresses of i64[width] and i64[keys]
+    "tiles",  # as in `CONTRACTION`
+    "pitch",  # elements between rows of scores
+    "scratch", "slot_bytes",
+    "totals_at", "sums_at", "scores_at",  # bytes into a slot; the tile's block stands at its start
+)  # fmt: skip
+"""Words of an attention."""
 
 CREW: Final = (
     "ticket", *(f"apart{k}" for k in range(7)),  # job number << 32 | slots << 16 | next slot; a cache line of its own

@@ -72,8 +72,9 @@ class _Tile:
         builder.ret_void()
 
     def places(self) -> list[Any]:
-        sums = self.address("sums")
-        return [self.builder.gep(sums, [self.number(at * self.lanes)]) for at in range(self.rows * self.vectors)]
+        builder, sums, stride = self.builder, self.address("sums"), self.word("sums_stride")
+        rows = [builder.gep(sums, [builder.mul(stride, self.number(r))]) for r in range(self.rows)]
+        return [builder.gep(row, [self.number(v * self.lanes)]) for row in rows for v in range(self.vectors)]
 
     def contract(self) -> list[Any]:
         builder, emitter = self.builder, self.emitter

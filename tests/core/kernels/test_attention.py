@@ -1,0 +1,144 @@
+import numpy as np
+import pytest
+
+import topos_core as tp
+from tests.core.kernels.check import close
+from topos_core import nn
+from topos_core.kernels.host import host
+from topos_core.run.interpreter import interpret
+from topos_core.run.widened import widen_array, widened
+from topos_core.tape.type import numpy_dtype
+
+LANES = host().lanes("f32")
+
+
+def check(function, arrays, dtype="f32", threads=1):
+    kinds = {"b": "bool", "f": dtype}
+    specs = [f"{kinds[a.dtype.kind]}[{','.join(map(str, a.shape))}]" for a in arrays]
+    arrays = [a if a.dtype.kind == "b" else a.astype(numpy_dtype(dtype)) for a in arrays]
+    tape = tp.trace(function, *specs)
+    plan = tp.plan(tape, cost="always")
+    assert "attention" in [d.match.pattern for d in plan.taken], [d.match.pattern for d in plan.taken]
+    (exact,) = interpret(widened(tape), [widen_array(a) for a in arrays])
+    got = plan.run(*arrays, threads=threads)
+    close(got, exact, dtype, 4.0)
+    return got
+
+
+def heads(batch, queries, keys, width, values=None, seed=0):
+    random = np.random.default_rng(seed)
+    shapes = ((queries, width), (keys, width), (keys, values or width))
+    return [random.standard_normal((*batch, *shape)) for shape in shapes]
+
+
+def plain(q, k, v):
+    return nn.attention(q, k, v)
+
+
+@pytest.mark.parametrize("keys", [2, LANES - 1, LANES, LANES + 1, 3 * LANES, 3 * LANES + 1, 511, 513])
+@pytest.mark.parametrize("queries", [2, 8, 9])
+def test_numbers_of_keys_and_queries(keys, queries):
+    check(plain, heads((2,), queries, keys, 24))
+
+
+@pytest.mark.parametrize("width", [2, LANES - 1, LANES, LANES + 1, 64, 80])
+@pytest.mark.parametrize("values", [2, LANES, LANES + 3, 100])
+def test_widths_of_keys_and_values(width, values):
+    check(plain, heads((3,), 5, 20, width, values))
+
+
+@pytest.mark.parametrize("rows", [31, 32, 33, 70])
+def test_blocks_of_queries(rows):
+    check(plain, heads((2, 2), rows, rows, 16))
+
+
+@pytest.mark.parametrize("length", [2, 31, 32, 33, 100])
+@pytest.mark.parametrize("extra", [0, 7])
+def test_causal(length, extra):
+    check(lambda q, k, v: nn.attention(q, k, v, causal=True), heads((2, 3), length, length + extra, 16))
+
+
+def test_causal_with_values_that_are_not_finite():
+    q, k, v = heads((2,), 40, 40, 16)
+    v[0, 30, 3] = np.inf  # a weight of 0 times an infinity is NaN, also where the key is hidden
+    v[1, 10] = np.nan
+    k[1, 39, 0] = np.inf
+    check(lambda q, k, v: nn.attention(q, k, v, causal=True), [q, k, v])
+
+
+def test_a_triangle_that_hides_with_a_number_hides_no_smaller_scores():
+    triangle = np.tri(12, dtype=bool)
+
+    def program(q, k, v):
+        scores = np.where(triangle, q @ k.swapaxes(-1, -2) * 0.25, np.float32(-5.0))
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        return powers / powers.sum(-1, keepdims=True) @ v
+
+    check(program, [a * 10 for a in heads((2,), 12, 12, 16)])
+
+
+@pytest.mark.parametrize("shape", [(20, 24), (2, 1, 20, 24), (2, 3, 20, 24), (2, 1, 1, 24), (20, 1)])
+def test_added_masks_of_any_shape(shape):
+    random = np.random.default_rng(3)
+    mask = random.standard_normal(shape)
+    mask[random.random(shape) < 0.3] = -np.inf
+    mask[..., 0] = 0
+
+    def program(q, k, v, mask):
+        return nn.attention(q, k, v, mask)
+
+    check(program, [*heads((2, 3), 20, 24, 16), mask])
+
+
+@pytest.mark.parametrize("shape", [(20, 24), (2, 1, 20, 24), (2, 1, 1, 24)])
+def test_boolean_masks_with_rows_that_keep_nothing(shape):
+    mask = np.random.default_rng(3).random(shape) < 0.5
+    mask[..., 5 % mask.shape[-2], :] = False
+
+    def keeps(q, k, v, mask):
+        return nn.attention(q, k, v, mask)
+
+    check(keeps, [*heads((2, 3), 20, 24, 16), mask])
+
+
+def test_keys_shared_by_groups_of_query_heads():
+    random = np.random.default_rng(0)
+    q = random.standard_normal((2, 6, 9, 8))
+    k, v = (random.standard_normal((2, 2, 11, 8)) for _ in range(2))
+
+    def grouped(q, k, v):
+        q = q.reshape(2, 2, 3, 9, 8)
+        scores = np.einsum("bhgid,bhjd->bhgij", q, k) * 0.5
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        weights = powers / powers.sum(-1, keepdims=True)
+        return np.einsum("bhgij,bhje->bhgie", weights, v).reshape(2, 6, 9, 8)
+
+    def repeated(q, k, v):
+        k, v = (np.repeat(a, 3, axis=1) for a in (k, v))
+        return nn.attention(q, k, v)
+
+    check(grouped, [q, k, v])
+    check(repeated, [q, k, v])
+
+
+def test_heads_inside_the_features():
+    random = np.random.default_rng(0)
+    q, k, v = (random.standard_normal((2, 10, 3 * 16)) for _ in range(3))
+
+    def program(q, k, v):
+        q, k, v = (a.reshape(2, 10, 3, 16).transpose(0, 2, 1, 3) for a in (q, k, v))
+        return nn.attention(q, k, v).transpose(0, 2, 1, 3).reshape(2, 10, 48)
+
+    check(program, [q, k, v])
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f16", "bf16"])
+def test_other_floats(dtype):
+    check(plain, heads((2,), 9, 21, 16), dtype=dtype)
+
+
+def test_a_long_row_of_scores_and_threads():
+    arrays = heads((2,), 40, 5000, 16)
+    one = check(plain, arrays)
+    for threads in (2, 4):
+        np.testing.assert_array_equal(check(plain, arrays, threads=threads), one)

@@ -1,0 +1,1 @@
+"""Scaled dot-product attention, a block of query rows at a time."""

@@ -1,0 +1,268 @@
+"""Runs attention: keys laid out once per batch, then blocks of query rows.
+
+Whatever depends on threads and strides alone is worked out once and kept as a `Cut`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from topos_core.kernels.attention.views import Rows, copied_rows, dense_rows, rows_of, scatter
+from topos_core.kernels.convolution.tables import tile_table
+from topos_core.kernels.host import host
+from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
+from topos_core.kernels.library import Kernel, kernel
+from topos_core.kernels.tiles import tiles
+from topos_core.kernels.vocabulary.blocks import ATTENTION, KEYS, TILE
+from topos_core.matching.facts import CoreFacts
+from topos_core.ops.cast import cast_array
+from topos_core.tape.type import numpy_dtype
+
+SCORES_BYTES: Final = 512 << 10
+"""Of a block's scores: they stay in a core's second-level cache."""
+BLOCK_ROWS: Final = 32
+THREAD_FLOPS: Final = 400_000
+REMEMBERED: Final = 8
+"""Cuts per match; more than one is rare."""
+LABELS: Final = {"q": ("i", "d"), "k": ("j", "d"), "v": ("j", "e"), "mask": ("i", "j"), "keep": ("i", "j")}
+
+_K: Final = {name: place for place, name in enumerate(KEYS)}
+_A: Final = {name: place for place, name in enumerate(ATTENTION)}
+
+
+class Cut(NamedTuple):
+    """One way to do the work.
+
+    Args:
+        threads: Workers that may take part.
+        copied: Bindings that are copied to dense rows first.
+        result: Whether the root is written in place.
+        keys, attention: The kernels' words, addresses of memory missing.
+        packed: Elements of the keys in panels.
+        checks: Items of the first kernel.
+        keep: What the words point at.
+    """
+
+    threads: int
+    copied: frozenset[str]
+    result: bool
+    keys: array[int]
+    attention: array[int]
+    packed: int
+    checks: int
+    keep: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Runs one match.
+
+    Args:
+        facts: Labels b, i (queries), j (keys), d (width of keys), e (width of values).
+        dtype: What the kernels compute in: f64 for f64, else f32.
+        pack, attend: The kernels.
+        causal: Which binding is a constant triangle whose hidden scores are -inf, or None.
+        cuts: By threads and strides.
+    """
+
+    facts: CoreFacts
+    dtype: np.dtype
+    pack: Kernel
+    attend: Kernel
+    causal: str | None
+    cuts: dict[tuple[Any, ...], Cut]
+
+    @property
+    def any_order(self) -> bool:
+        """Tells that the root may lie in any order whose rows are dense; others are copied."""
+        return False
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Counts the keys in panels and one worker's scores."""
+        width, panels = self._panels()
+        packed = self.facts.extents["b"] * panels * self.facts.extents["d"] * width * self.dtype.itemsize
+        return packed + self._slot()["slot_bytes"]
+
+    def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
+        """Runs the match; see `Prepared`."""
+        result = out["result"]
+        if not result.size:
+            return
+        arrays = {name: self._typed(name, bindings[name]) for name in LABELS if name in bindings}
+        key = (threads, result.strides, *(values.strides for values in arrays.values()))
+        cut = self.cuts.get(key)
+        if cut is None:
+            cut = self._cut(threads, arrays, result)
+            if len(self.cuts) < REMEMBERED:
+                self.cuts[key] = cut
+        for name in cut.copied:
+            arrays[name] = self._copy(name, arrays[name])
+        packed, checks = np.empty(cut.packed, self.dtype), np.empty(cut.checks)
+        block = array("q", cut.keys)
+        block[_K["k"]], block[_K["v"]] = address_of(arrays["k"]), address_of(arrays["v"])
+        block[_K["packed"]], block[_K["checks"]] = address_of(packed), address_of(checks)
+        launch(self.pack, block, cut.threads)
+        causal = self.causal if self.causal is not None and self._leaves_out(arrays["q"], checks) else None
+        target = result if cut.result else np.empty(self._result_shape(), self.dtype)
+        self._attend(cut, arrays, packed, target, causal)
+        if target is not result:
+            shaped = scatter(target, self.facts.result, self.facts, ("i", "e"))
+            result[...] = cast_array(shaped.reshape(result.shape), result.dtype)
+
+    def _attend(
+        self, cut: Cut, arrays: Mapping[str, np.ndarray], packed: np.ndarray, target: np.ndarray, causal: str | None
+    ) -> None:
+        block = array("q", cut.attention)
+        scratch = Scratch(block[_A["slot_bytes"]] * cut.threads)
+        for place, values in (("q", arrays["q"]), ("v", arrays["v"]), ("packed", packed), ("out", target)):
+            block[_A[place]] = address_of(values)
+        for name, place in self._masks():
+            block[_A[place]] = 0 if name == causal else address_of(arrays[name])
+        block[_A["causal"]] = int(causal is not None)
+        block[_A["scratch"]] = scratch.address
+        launch(self.attend, block, cut.threads)
+
+    def _typed(self, name: str, values: np.ndarray) -> np.ndarray:
+        if values.dtype.kind == "b":
+            return values.view(np.uint8)
+        return values.astype(self.dtype, copy=False)
+
+    def _masks(self) -> list[tuple[str, str]]:
+        """Lists (binding, word): a mask that is added, flags that keep or hide, further flags that keep."""
+        first = "mask" if self.facts.options["mask"] == "added" else "keep"
+        pairs = (("mask", first), ("keep", "also"))
+        return [(name, word) for name, word in pairs if name in self.facts.layouts]
+
+    def _leaves_out(self, q: np.ndarray, checks: np.ndarray) -> bool:
+        """Tells whether hidden scores can be left out: 0 times a value, or -inf plus a score, that is finite."""
+        if np.isnan(checks).any():
+            return False
+        return self.facts.options["mask"] != "added" or bool(np.isfinite(q).all())
+
+    def _copy(self, name: str, values: np.ndarray) -> np.ndarray:
+        """Copies to dense rows; tiles read whole registers of values, so those get room behind them."""
+        dense = copied_rows(values, self.facts.layouts[name], self.facts, LABELS[name])
+        if name != "v" or dense.shape[-1] % self._lanes() == 0:
+            return dense
+        padded = np.zeros((*dense.shape[:-1], dense.shape[-1] + -dense.shape[-1] % self._lanes()), self.dtype)
+        padded[..., : dense.shape[-1]] = dense
+        return padded
+
+    def _rows(self, name: str, values: np.ndarray) -> Rows | None:
+        if name == "v" and self.facts.extents["e"] % self._lanes():
+            return None
+        return rows_of(values, self.facts.layouts[name], self.facts, LABELS[name])
+
+    def _cut(self, threads: int, arrays: Mapping[str, np.ndarray], result: np.ndarray) -> Cut:
+        extents, slot = self.facts.extents, self._slot()
+        batch = extents["b"]
+        flops = 2 * batch * extents["i"] * extents["j"] * (extents["d"] + extents["e"])
+        rows: dict[str, Rows] = {}
+        copied = set()
+        for name, values in arrays.items():
+            found = self._rows(name, values)
+            if found is None:
+                copied.add(name)
+                count, elements = (extents[label] for label in LABELS[name])
+                elements += -elements % self._lanes() if name == "v" else 0
+                found = dense_rows(batch, count, elements)
+            rows[name] = found
+        out = None
+        if result.dtype == self.dtype:
+            out = rows_of(result, self.facts.result, self.facts, ("i", "e"))
+        in_place = out is not None
+        out = out if out is not None else dense_rows(batch, extents["i"], extents["e"])
+        # keys that several batches share are laid out once
+        pairs, which = np.unique(np.stack([rows["k"].at, rows["v"].at]), axis=1, return_inverse=True)
+        k_at, v_at = (np.ascontiguousarray(places) for places in pairs)
+        width, panels = self._panels()
+        step = panels * extents["d"] * width
+        packed_at = np.ascontiguousarray(which.reshape(-1).astype(np.int64) * step)
+        blocks = -(-extents["i"] // slot["block_rows"])
+        numbers = np.array([self.facts.constants["scale"], self.facts.constants.get("fill", 0.0)]).astype(self.dtype)
+        key_offsets = np.arange(extents["d"], dtype=np.int64) * width
+        value_offsets = np.arange(extents["j"], dtype=np.int64) * rows["v"].row
+        table = tile_table(self._name())
+        keys = template(KEYS, {
+            "items": len(k_at) * panels, "keys": extents["j"], "width": extents["d"], "value_width": extents["e"],
+            "panel_keys": width, "panels": panels, "k_at": address_of(k_at), "k_row": rows["k"].row,
+            "v_at": address_of(v_at), "v_row": rows["v"].row,
+        })  # fmt: skip
+        masks: dict[str, int] = {}
+        for name, word in self._masks():
+            masks |= {f"{word}_at": address_of(rows[name].at), f"{word}_row": rows[name].row}
+        attention = template(ATTENTION, {
+            **slot, **masks, "items": batch * blocks, "blocks": blocks, "queries": extents["i"], "keys": extents["j"],
+            "width": extents["d"], "values": extents["e"], "panel_keys": width, "q_at": address_of(rows["q"].at),
+            "q_row": rows["q"].row, "packed_at": address_of(packed_at), "v_at": address_of(rows["v"].at),
+            "v_row": rows["v"].row, "out_at": address_of(out.at), "out_row": out.row,
+            "fill_scaled": int(self.facts.options["fill_scaled"] == "yes"),
+            "keep_value": 0 if self.facts.options["mask"] == "hides" else 1, "numbers": address_of(numbers),
+            "key_offsets": address_of(key_offsets), "value_offsets": address_of(value_offsets),
+            "tiles": address_of(table),
+        })  # fmt: skip
+        return Cut(
+            threads=max(1, min(threads, flops // THREAD_FLOPS)), copied=frozenset(copied), result=in_place, keys=keys,
+            attention=attention, packed=len(k_at) * step, checks=len(k_at) * panels,
+            keep=(rows, out, k_at, v_at, packed_at, numbers, key_offsets, value_offsets, table),
+        )  # fmt: skip
+
+    def _result_shape(self) -> tuple[int, int, int]:
+        return self.facts.extents["b"], self.facts.extents["i"], self.facts.extents["e"]
+
+    def _panels(self) -> tuple[int, int]:
+        """Gives how many keys a panel holds, and how many panels there are."""
+        keys = self.facts.extents["j"]
+        width = min(tiles(host()).tall_vectors, -(-keys // self._lanes())) * self._lanes()
+        return width, -(-keys // width)
+
+    def _slot(self) -> dict[str, int]:
+        """Lays out a worker's memory: a tile's block, sums of rows, a tile's sums, scores."""
+        size, tall = self.dtype.itemsize, tiles(host()).tall
+        width, panels = self._panels()
+        pitch = panels * width + self._lanes()  # off the power of two, so that rows do not meet in one cache set
+        rows = max(tall, min(BLOCK_ROWS, SCORES_BYTES // (pitch * size)) // tall * tall)
+        totals_at = aligned(8 * len(TILE))
+        sums_at = totals_at + aligned(8 * rows)
+        scores_at = sums_at + aligned(tall * tiles(host()).tall_vectors * self._lanes() * size)
+        slot = aligned(scores_at + (rows + tall) * pitch * size)
+        return {
+            "block_rows": rows, "pitch": pitch, "totals_at": totals_at, "sums_at": sums_at, "scores_at": scores_at,
+            "slot_bytes": slot,
+        }  # fmt: skip
+
+    def _name(self) -> str:
+        return "f64" if self.dtype == np.float64 else "f32"
+
+    def _lanes(self) -> int:
+        return host().lanes(self._name())
+
+
+def make_runner(facts: CoreFacts, dtype: str, triangle: np.ndarray | None) -> Runner:
+    """Compiles the kernels; `triangle` is a constant mask, where there is one."""
+    computed = "f64" if dtype == "f64" else "f32"
+    return Runner(
+        facts=facts,
+        dtype=numpy_dtype(computed),
+        pack=kernel("pack_keys", computed),
+        attend=kernel("attention", computed),
+        causal=causal_binding(facts, triangle),
+        cuts={},
+    )
+
+
+def causal_binding(facts: CoreFacts, triangle: np.ndarray | None) -> str | None:
+    """Names the binding that hides later keys with -inf: what it hides has weight 0 whatever the scores are."""
+    if facts.options["causal"] != "yes" or (facts.options["fill_scaled"] == "yes" and facts.constants["scale"] <= 0):
+        return None
+    name = "keep" if "keep" in facts.layouts else "mask"
+    if name == "keep" or facts.options["mask"] != "added":
+        return name if facts.constants.get("fill") == -np.inf else None
+    hidden = None if triangle is None else triangle[triangle != 0]
+    return name if hidden is not None and bool(np.isneginf(hidden).all()) else None
