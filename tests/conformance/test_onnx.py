@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("onnx")
 
-from tests.conformance import onnx_corpus, onnx_suite
+from tests.conformance import onnx_corpus, onnx_light, onnx_suite
 
 SHARE_OF_CI = 12  # one case in so many
 ALWAYS = (
@@ -76,3 +76,9 @@ def test_the_corpus_of_graph_transforms_agrees_with_onnxruntime():
     outcomes = [onnx_corpus.run(path, folder) for path in onnx_corpus.models(folder)]
     print(onnx_corpus.table(outcomes))
     assert [outcome for outcome in outcomes if outcome.verdict in ("wrong", "refused")] == []
+
+
+@pytest.mark.conformance
+def test_the_light_models_with_seeded_weights_agree_with_onnxruntime():
+    pytest.importorskip("onnxruntime")
+    assert {outcome for _, outcome in onnx_light.outcomes([])} == {"agrees"}
