@@ -82,22 +82,19 @@ class Func:
         self.width = sum(kid.func.width if kid.func.kind == kind else 1 for kid in kids)
         bit = head(kind, name)
         levels, reach = [bit] * DEPTH, [bit, 0, 0, 0]
+        cast = is_cast(kind, name)  # one in the wrong place is worth telling: it hides nothing
         for kid in kids:
             heads, below = kid.func.heads, kid.func.reach
+            if cast:
+                levels = [level | head_ for level, head_ in zip(levels, heads, strict=True)]
+                reach = [level | own for level, own in zip(reach, below, strict=True)]
+                continue
             for depth in range(1, DEPTH):
                 levels[depth] |= heads[depth - 1]
-            inner = kid.func
-            while inner.kind == "apply" and inner.name.startswith("cast"):  # a cast in the wrong place is worth telling
-                inner = inner.kids[0].func
-            if kind == "apply" and name.startswith("cast"):
-                for depth in range(REACH):
-                    reach[depth] |= below[depth]
-            elif (inner.kind == "product" and kind in ("product", "reduce")) or inner.kind == kind == "sum":
-                for depth in range(1, REACH):
-                    reach[depth] |= below[depth - 1] | below[depth]
-            else:
-                for depth in range(1, REACH):
-                    reach[depth] |= below[depth - 1]
+            inner = uncast(kid.func)
+            opens = (inner.kind == "product" and kind in ("product", "reduce")) or inner.kind == kind == "sum"
+            for depth in range(1, REACH):
+                reach[depth] |= below[depth - 1] | below[depth] if opens else below[depth - 1]
         self.heads, self.reach = tuple(levels), tuple(reach)
 
     def __repr__(self) -> str:
@@ -204,6 +201,18 @@ def composed(inner: Map, outer: Sequence[Form]) -> Map:
 def identity_map(func: Func) -> Map:
     """Gives the map that uses a function's digits as they are."""
     return tuple(range(len(func.shape)))
+
+
+def is_cast(kind: Kind, name: str) -> bool:
+    """Says whether a function only changes a dtype."""
+    return kind == "apply" and name.startswith("cast")
+
+
+def uncast(func: Func) -> Func:
+    """Looks through casts."""
+    while is_cast(func.kind, func.name):
+        func = func.kids[0].func
+    return func
 
 
 def reduces(func: Func) -> bool:

@@ -14,7 +14,7 @@ from topos_core.matching.attempt import DIGITS, NUMBERS, Attempt, Failure
 from topos_core.matching.binding import Found, found
 from topos_core.matching.core import WIDEST, Keys
 from topos_core.matching.declared import Term
-from topos_core.matching.func import DEPTH, REACH, Func, identity_map
+from topos_core.matching.func import DEPTH, REACH, Func, identity_map, uncast
 from topos_core.matching.labelling import labelled
 from topos_core.matching.solving import solved
 from topos_core.matching.template import Template, templates
@@ -95,7 +95,7 @@ class Anchors:
                     out.append(one.number)
                     continue
                 for kid in one.kids:
-                    inner = kid.func
+                    inner = uncast(kid.func)
                     if inner.number not in seen and inner.heads[min(left, DEPTH) - 1] & bits:
                         seen.add(inner.number)
                         following.append(inner)
