@@ -30,7 +30,7 @@ golden: install
 	$(BIN)/python docs/generate.py
 
 conformance: install
-	$(BIN)/python -m pytest -n 2 -m conformance --timeout 3600
+	$(BIN)/python -m pytest -n 2 -m conformance -rP --timeout 3600
 
 bench: install
 	$(BIN)/python -m benchmarks
