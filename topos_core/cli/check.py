@@ -26,6 +26,8 @@ from topos_core.cli.report import report
 from topos_core.cli.terminal import Terminal
 from topos_core.errors import ConfigurationError, ToposError
 from topos_core.session.configuration import CODE_FORM
+from topos_core.session.dimensions import refuse_unknown_dims
+from topos_core.session.messages import failure
 from topos_core.session.projects import Projects, expand, projects
 from topos_core.session.suppression import suppress, unused_suppressions
 from topos_core.session.workspace import Target, parse_target
@@ -71,19 +73,30 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     rows: list[dict[str, Any]] = []
     status = OK
     with projects(terminal.progress, untrusted=arguments.untrusted) as opened:
-        targets = [each for text in arguments.targets for each in expand(parse_target(text), opened)]
+        targets: list[Target] = []
+        for text in arguments.targets:
+            try:
+                targets += expand(parse_target(text), opened)
+            except ToposError as error:  # of this one: the others are still told
+                rows.append(_row(text, error=failure(error.code, error.message)))
         targets = list(dict.fromkeys(targets))
+        status = _status(rows, arguments, None)
+        replies: list[Mapping[str, Any]] = []
         for number, target in enumerate(targets):
             workspace = opened.workspace(target.path)
             terminal.progress(workspace.relative(target.path), number, len(targets))
             options = request_options(arguments, workspace.configuration, "reference")
             if arguments.prove:
                 options["prove"] = True
-            found = _check(opened, target, options)
+            reply = opened.trace(target, {**options, "sources": False})
+            replies.append(reply)
+            found = _check(opened, target, reply)
             rows += found
             status = max(status, _status(found, arguments, workspace.configuration.fail_on))
             if target.path.endswith(".py"):
                 opened.agent(workspace).release(target.path)
+    if not any(row["error"] for row in rows):
+        refuse_unknown_dims({"dims": dict(arguments.dim)}, replies)
     if all(form != "text" for form, file in formats if file is None):
         for row in rows:  # nobody reads JSON in a log
             if row["error"] is not None:
@@ -94,10 +107,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return status
 
 
-def _check(opened: Projects, target: Target, options: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Traces one file and gives a row of `topos.check/1` for each entry, or one for the file where it failed as a whole."""
+def _check(opened: Projects, target: Target, reply: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Gives a row of `topos.check/1` for each entry of a traced file, or one for the file where it failed as a whole."""
     workspace = opened.workspace(target.path)
-    reply = opened.trace(target, {**options, "sources": False})
     relative = workspace.relative(target.path)
     if "error" in reply:
         name = f"{relative}:{target.name}" if target.name else relative

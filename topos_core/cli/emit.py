@@ -10,6 +10,7 @@ from topos_core.cli.main import FINDINGS, OK, exit_code_of
 from topos_core.cli.options import add_cost, add_dialect, add_dims, add_observe, add_untrusted, request_options
 from topos_core.cli.terminal import Terminal, shown
 from topos_core.errors import ConfigurationError
+from topos_core.session.dimensions import refuse_unknown_dims
 from topos_core.session.projects import only, projects
 from topos_core.session.workspace import parse_target
 
@@ -39,6 +40,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         workspace = opened.workspace(target.path)
         options = {**request_options(arguments, workspace.configuration, "reference"), "consumer": "stablehlo"}
         reply = opened.trace(target, {**options, "sources": False})
+        refuse_unknown_dims(options, [reply])
         if "error" not in reply:
             entry = only(arguments.target, reply)
             reply = entry

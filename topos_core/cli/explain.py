@@ -14,6 +14,7 @@ from topos_core.cli.options import add_consumer, add_cost, add_dims, add_fidelit
 from topos_core.cli.terminal import Terminal, place_of, shown
 from topos_core.document.codes import CODES, WORDS
 from topos_core.errors import ConfigurationError
+from topos_core.session.dimensions import refuse_unknown_dims
 from topos_core.session.projects import projects
 from topos_core.session.workspace import Target, parse_target
 
@@ -51,6 +52,7 @@ def _explain_target(target: Target, arguments: argparse.Namespace, terminal: Ter
         workspace = opened.workspace(target.path)
         options = request_options(arguments, workspace.configuration, "reference")
         reply = opened.trace(Target(target.path, target.name), {**options, "sources": False})
+        refuse_unknown_dims(options, [reply])
         relative = workspace.relative(target.path)
     if "error" in reply:
         terminal.failure(reply["error"])

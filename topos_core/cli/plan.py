@@ -20,6 +20,7 @@ from topos_core.cli.options import (
 )
 from topos_core.cli.terminal import Terminal
 from topos_core.errors import ConfigurationError
+from topos_core.session.dimensions import refuse_unknown_dims
 from topos_core.session.projects import only, projects
 from topos_core.session.workspace import parse_target
 
@@ -50,6 +51,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     with projects(terminal.progress, untrusted=arguments.untrusted) as opened:
         options = request_options(arguments, opened.workspace(target.path).configuration, "reference")
         reply = opened.trace(target, {**options, "sources": arguments.html is not None or not arguments.json})
+        refuse_unknown_dims(options, [reply])
     if "error" in reply:
         terminal.failure(reply["error"])
         return exit_code_of(reply["error"]["code"])

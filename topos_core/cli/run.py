@@ -20,6 +20,7 @@ from topos_core.cli.options import (
     request_options,
 )
 from topos_core.cli.terminal import Terminal, shown
+from topos_core.session.dimensions import refuse_unknown_dims
 from topos_core.session.projects import only, projects
 from topos_core.session.running import BACKENDS
 from topos_core.session.workspace import parse_target
@@ -56,6 +57,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         workspace = opened.workspace(target.path)
         options = request_options(arguments, workspace.configuration, "host")
         reply = opened.trace(target, {**options, "machine": "reference", "sources": False})
+        refuse_unknown_dims(options, [reply])
         if "error" not in reply:
             reply = only(arguments.target, reply)
             if "error" not in reply:

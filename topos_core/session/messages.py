@@ -114,6 +114,8 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
                     check_document(_need(entry, "document", dict))
                     if not all(isinstance(line, int) for line in _need(entry, "off", list)):
                         raise MessageError("an entry's 'off' holds what is no line")
+                    if not all(isinstance(name, str) for name in _need({"dims": [], **entry}, "dims", list)):
+                        raise MessageError("an entry's 'dims' holds what is no name")
                     _check_proofs(entry.get("proofs", []))
         case "replan" if "changes" in reply:
             check_changes(_need(reply, "changes", dict))

@@ -18,6 +18,7 @@ from topos_core.errors import ConfigurationError, TraceError
 from topos_core.importers.imported import loading
 from topos_core.importers.model_file import ENTRY
 from topos_core.session import entries as entry_marks
+from topos_core.session.dimensions import AskedDims
 from topos_core.session.loading import load
 from topos_core.session.places import error_of, position, relative_path
 from topos_core.session.sources import MODEL_FILES, read_source
@@ -107,6 +108,7 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
     for number, name in enumerate(names, 1):
         progress(name, number, len(names) + 1)
         target = f"{relative_path(path, state.root)}:{name}"
+        dims = AskedDims(options.get("dims") or {})
         try:
             traced = trace_entry(
                 _find(module, name),
@@ -116,10 +118,10 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
                 text,
                 state.root,
                 marks.comments,
-                options.get("dims") or {},
+                dims,
             )
             state.targets[target] = traced
-            reply = {"target": target, "document": traced.document(options), "off": traced.off_lines}
+            reply = _traced(traced, options, dims)
             if options.get("prove"):
                 reply["proofs"] = traced.proofs(options, progress)
             replies.append(reply)
@@ -136,13 +138,19 @@ def _read_model(state: State, path: str, options: Mapping[str, Any], progress: R
     target = f"{relative_path(path, state.root)}:{ENTRY}"
     progress("reading", 0, 2)
     try:
-        traced = traced_model(target, path, state.root, options.get("dims") or {})
+        dims = AskedDims(options.get("dims") or {})
+        traced = traced_model(target, path, state.root, dims)
         progress(ENTRY, 1, 2)
         state.targets[target] = traced
-        return {"entries": [{"target": target, "document": traced.document(options), "off": traced.off_lines}]}
+        return {"entries": [_traced(traced, options, dims)]}
     except BaseException as error:
         state.targets.pop(target, None)
         return {"entries": [{"target": target, "error": error_of(error, path, state.root)}]}
+
+
+def _traced(traced: Traced, options: Mapping[str, Any], dims: AskedDims) -> dict[str, Any]:
+    document = traced.document(options)
+    return {"target": traced.target, "document": document, "off": traced.off_lines, "dims": sorted(dims.asked)}
 
 
 def _placed(error: dict[str, Any], marks: entry_marks.Marks, name: str, root: str) -> dict[str, Any]:

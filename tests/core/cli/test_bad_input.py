@@ -183,3 +183,36 @@ def test_the_command_runs_as_a_module_and_knows_its_version(project):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert (done.returncode, done.stdout) == (0, "topos 0.1.0\n")
+
+
+NAMED = (
+    "import topos_core as tp\n"
+    "@tp.model(x=tp.f32[2])\ndef fixed(x):\n    return x * 2\n"
+    "@tp.model(x='f32[M,3]')\ndef named(x):\n    return x * 2\n"
+)
+
+
+@pytest.mark.parametrize("command", ["plan", "check", "run", "emit", "explain"])
+def test_an_extent_that_no_input_has_is_refused_with_those_that_there_are(project, capsys, command):
+    (project / "named.py").write_text(NAMED)
+    where = [command, "named.py:named:7" if command == "explain" else "named.py:named"]
+    check(capsys, [*where, "--dim", "M=4", "--dim", "N=4"], 2, "TP504", "no extent is called N", "named.py:named has M")
+    where[1] = where[1].replace(":named", ":fixed").replace(":7", ":4")
+    check(capsys, [*where, "--dim", "N=4"], 2, "TP504", "named.py:fixed has no named extents; drop --dim N")
+
+
+def test_an_extent_that_one_of_several_entries_has_is_none_too_many(project, capsys):
+    (project / "named.py").write_text(NAMED)
+    for command in ("plan", "check"):
+        check(capsys, [command, "named.py", "--dim", "M=4"], 0)
+        check(capsys, [command, "named.py", "--dim", "M=4", "--dim", "N=4"], 2, "TP504", "the 2 entries have M")
+
+
+def test_check_tells_the_others_where_one_file_is_missing(project, capsys):
+    (project / "model.py").write_text(MARK)
+    for order in (["model.py", "nofile.py"], ["nofile.py", "model.py"]):
+        check(
+            capsys, ["check", *order], 2, "model.py:entry", "TP505", "nofile.py does not exist", "1 could not be traced"
+        )
+    (project / "broken.py").write_text("import topos_core as tp\n@tp.model(x=tp.f32[2])\ndef f(x):\n    1 / 0\n")
+    check(capsys, ["check", "nofile.py", "broken.py"], 3, "TP505", "TP402", "2 targets")
