@@ -27,7 +27,7 @@ class Predicted(NamedTuple):
         return max(terms, key=lambda term: term[0])[1]
 
 
-def kernel_seconds(work: Work, dtype: str, machine: Machine, efficiency: float = 1.0, calls: int = 1) -> Predicted:
+def kernel_seconds(work: Work, dtype: str, machine: Machine, efficiency: float = 1.0, calls: float = 1) -> Predicted:
     """Predicts fused kernels: max(compute, memory) / efficiency + calls * overhead.
 
     Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009. `efficiency` is the fraction of the bound that the

@@ -38,6 +38,7 @@ class Offer:
         envelope: Its error where it is not exact.
         efficiency: Fraction of the machine's peak that the kernel reaches (modelled time = work / (peak * efficiency)).
         temporary_bytes: Scratch that the kernel needs while it runs.
+        calls: What starting it costs, in calls of a plain kernel: vectors that are made ready first count here.
     """
 
     kernel: str
@@ -46,6 +47,7 @@ class Offer:
     envelope: Envelope | None = None
     efficiency: float = 1.0
     temporary_bytes: int = 0
+    calls: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ def _shares(
 
 def price_after(match: Match, offer: Offer, before: Before, dtype: str, machine: Machine) -> dict[str, Number]:
     """Puts the recorded ops and the offered kernel side by side."""
-    predicted = kernel_seconds(offer.work, dtype, machine, offer.efficiency)
+    predicted = kernel_seconds(offer.work, dtype, machine, offer.efficiency, offer.calls)
     figures: dict[str, Number] = {
         "flops_before": Number(before.work.flops, "flop", "counted"),
         "flops_after": Number(offer.work.flops, "flop", "counted"),

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -6,10 +8,12 @@ from hypothesis import strategies as st
 from tests.core.kernels.check import close, run
 from tests.core.kernels.convolutions import layout
 from tests.support.tapes import TapeBuilder
+from topos_core.cost.profiles import machine as profile
 from topos_core.kernels.home.manifest import Home
 from topos_core.kernels.kernel import Decline
 from topos_core.matching.facts import NormFacts
 from topos_core.matching.match import Match
+from topos_core.plan.pricing import Before, price_after
 from topos_core.plan.request import Request
 from topos_core.tape.type import numpy_dtype
 
@@ -150,3 +154,34 @@ def test_exact_is_declined_with_the_measured_error(pattern):
     assert isinstance(answer, Decline)
     assert answer.code == "TP205"
     assert answer.numbers["relative_error"] > 0
+
+
+@pytest.mark.parametrize(
+    ("pattern", "shape", "roles", "calls"),
+    [
+        ("batch_norm_training", (4, 4), "nc", 4.5),
+        ("batch_norm_training", (4, 3, 5), "ncn", 4.5),
+        ("batch_norm_training", (8, 32, 16, 16), "ncnn", 2.5),
+        ("batch_norm_inference", (4, 4), "nc", 2.5),
+    ],
+)
+def test_what_starting_a_kernel_costs_is_in_its_price(pattern, shape, roles, calls):
+    tape, match = match_of(shape, roles, "f32", pattern, ("mean", "variance"))
+    offer = Home().offer(tape, match, Request())
+    assert offer.calls == calls
+    before = Before(offer.work, 9, 30e-6, 0, 9)
+    machine = profile("reference")
+    figures = price_after(match, offer, before, "f32", machine)
+    once = price_after(match, replace(offer, calls=1.0), before, "f32", machine)
+    extra = figures["seconds_after"].value - once["seconds_after"].value
+    assert extra == pytest.approx((calls - 1) * machine.call_seconds)
+    assert figures["benefit"].value == pytest.approx(30e-6 - figures["seconds_after"].value)
+
+
+def test_an_inference_of_known_statistics_starts_sooner():
+    tape, match = match_of((4, 3), "nc", "f32", "batch_norm_inference", ("mean", "variance"))
+    ops = [
+        op._replace(name="parameter") if value in match.bindings.values() else op for value, op in enumerate(tape.ops)
+    ]
+    ops[match.bindings["x"]] = tape.ops[match.bindings["x"]]
+    assert Home().offer(replace(tape, ops=tuple(ops)), match, Request()).calls == 1.5
