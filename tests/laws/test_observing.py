@@ -20,6 +20,12 @@ TARGETS = (
     "residual_block.py:block",
     "spellings.py:library",
 )
+EVERY = (
+    *TARGETS,
+    *(f"spellings.py:{name}" for name in ("windows_einsum", "windows_tensordot", "slices_stacked")),
+    *(f"spellings.py:{name}" for name in ("shifted_sum", "strided", "tables")),
+    "digits_cnn.py:classify",
+)
 
 
 def inputs_of(tape: Tape) -> list[np.ndarray]:
@@ -30,7 +36,7 @@ def inputs_of(tape: Tape) -> list[np.ndarray]:
     ]
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", EVERY)
 def test_observing_any_value_changes_no_bit_of_any_result_under_exact(target: str) -> None:
     tape = tp.load(f"{EXAMPLES}/{target}")
     inputs = inputs_of(tape)
