@@ -155,9 +155,9 @@ def kernel(host: Host, dtype: str) -> Any:
                     if get(args, "mode") == ACROSS and kind < 2 and (masked == 1 or present == height):
                         turn = word(table, FINISH + 2 + kind)
                     put(block, "turn", turn)
-                    if get(args, "activation") == 0 and get(args, "mode") == RUNS:
+                    if get(args, "fused") == 1 and get(args, "mode") == RUNS:
                         call(word(table, FINISH), block, 0)
-                    elif get(args, "activation") == 0 and turn != 0:
+                    elif get(args, "fused") == 1 and turn != 0:
                         call(turn, block, 0)
                     else:
                         call(word(table, FINISH + 1), block, args)

@@ -16,7 +16,7 @@ from topos_core.kernels.convolution.geometry import Problem, image_offsets, plan
 from topos_core.kernels.convolution.tables import tile_table
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
-from topos_core.kernels.library import Kernel, kernel
+from topos_core.kernels.library import kernel
 from topos_core.kernels.tiles import Tiles, tiles
 from topos_core.kernels.vocabulary.blocks import ACROSS, CONTRACTION, LANES, PLANES, RUNS, TILE
 from topos_core.tape.type import numpy_dtype
@@ -37,10 +37,11 @@ _AXES: Final = ("batch", "group", "row", "depth", "height", "width")
 
 @dataclass(frozen=True, slots=True)
 class Epilogue:
-    """What happens to a sum after scale, shift and residual: limits, activation; `residual_last` adds it behind them."""
+    """What happens to a sum after scale and shift: residual, limits, activation; `residual_last` puts those two first."""
 
     limits: tuple[float, float] = NO_LIMITS
-    activation: Kernel | None = None
+    activation: str = "none"
+    residual: bool = False
     residual_last: bool = False
 
 
@@ -86,7 +87,8 @@ class Engine:
         self.kernel = kernel("contraction", dtype)
         self.copier = kernel("planes", dtype)
         self.planes = planes(convolution)
-        self.table = tile_table(dtype)
+        self.table = tile_table(dtype, epilogue.activation)
+        self.spreading = kernel("activation", dtype, epilogue.activation) if epilogue.activation != "none" else None
         self.residues = np.array([r for axis in self.planes.residues for r in axis], np.int64)
         self.limits = np.array(epilogue.limits, self.dtype)
         self.copied_offsets = np.arange(convolution.steps, dtype=np.int64) * (self.tiles.widest * self.lanes)
@@ -145,12 +147,11 @@ class Engine:
         return Cut(threads, template(CONTRACTION, values), offsets, copy, slot, scratch)
 
     def _operand_words(self, offsets: np.ndarray, out: tuple[int, ...]) -> dict[str, int]:
-        activation = self.epilogue.activation
         return {
             "groups": self.problem.groups, "rows": self.problem.rows, "steps": self.problem.steps,
             "tiles": address_of(self.table), "offsets": address_of(offsets),
             "copied_offsets": address_of(self.copied_offsets), "copied_pitch": self.tiles.widest * self.lanes,
-            "limits": address_of(self.limits), "activation": activation.address if activation else 0,
+            "limits": address_of(self.limits),
             "residual_last": int(self.epilogue.residual_last), "residual_row": out[2], "runs_at": aligned(8 * len(TILE)),
             **{f"out_{name}": stride for name, stride in zip(_AXES, out, strict=True)},
         }  # fmt: skip
@@ -190,10 +191,13 @@ class Engine:
             part = -(-part // (2 * self.tiles.tall)) * self.tiles.tall
         splits = -(-rows // part)
         sums_at = aligned(words["runs_at"] + self._lane_bytes() * (vectors + self.tiles.widest))
+        mode = self._mode(words, pitch, positions)
         return {
             "items": items * splits, "splits": splits, "split_rows": part, "chunks": chunks, "depth": depth,
             "positions": positions, "chunk_positions": vectors * self.lanes, "right_chunk": vectors * self.lanes, "pitch": pitch, "width": width,
-            "mode": self._mode(words, pitch, positions), "sums_at": sums_at, "copied_at": sums_at + self._sums_bytes(),
+            "mode": mode, "fused": int(not self._spreads(mode)),
+            "activation": self.spreading.address if self.spreading else 0, "sums_at": sums_at,
+            "copied_at": sums_at + self._sums_bytes(),
         }  # fmt: skip
 
     def _chunk_vectors(self, threads: int) -> int:
@@ -218,6 +222,11 @@ class Engine:
         if words["out_row"] == 1 and self.problem.rows > 1 and self.lanes >= self.tiles.tall:
             return ACROSS
         return LANES
+
+    def _spreads(self, mode: int) -> bool:
+        """Tells whether the activation must wait for a residual that is added lane by lane."""
+        waits = self.epilogue.residual and not self.epilogue.residual_last
+        return self.spreading is not None and mode == ACROSS and waits
 
     def _lane_bytes(self) -> int:
         """Counts what one register's lanes need in the tables of places: two runs, or one word per lane."""

@@ -13,8 +13,11 @@ from topos_core.kernels.vocabulary.blocks import FINISH
 
 
 @cache
-def tile_table(dtype: str) -> np.ndarray:
-    """Collects, for f32 or f64, 16 * kind + registers per row, then the epilogues; see `blocks.CONTRACTION`."""
+def tile_table(dtype: str, activation: str = "none") -> np.ndarray:
+    """Collects, for f32 or f64, 16 * kind + registers per row, then the epilogues; see `blocks.CONTRACTION`.
+
+    The epilogues that finish by runs and across have the activation inside.
+    """
     shapes = tiles(host())
     table = np.zeros(FINISH + 4, np.int64)
     kinds = (
@@ -24,10 +27,10 @@ def tile_table(dtype: str) -> np.ndarray:
         for vectors in widths:
             table[16 * kind + vectors] = kernel("tile", dtype, f"{rows}x{vectors}").address
     if host().masked:
-        table[FINISH] = kernel("tile", dtype, "finish").address
+        table[FINISH] = kernel("tile", dtype, "finish", activation).address
     table[FINISH + 1] = kernel("spread", dtype).address
     if host().lanes(dtype) >= shapes.tall:
-        table[FINISH + 2] = kernel("tile", dtype, f"across{shapes.tall}").address
-        table[FINISH + 3] = kernel("tile", dtype, f"across{shapes.short}").address
+        table[FINISH + 2] = kernel("tile", dtype, f"across{shapes.tall}", activation).address
+        table[FINISH + 3] = kernel("tile", dtype, f"across{shapes.short}", activation).address
     table.flags.writeable = False
     return table

@@ -42,7 +42,6 @@ def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Pr
     facts: EpilogueFacts = match.facts
     convolution = replace(facts.convolution, result=facts.result)
     dtype = tape.ops[match.root].type.dtype
-    computed = "f64" if dtype == "f64" else "f32"
 
     def fold(bindings: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         return fold_vectors(bindings, facts)
@@ -50,7 +49,7 @@ def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Pr
     bound = {name: value for name, value in match.bindings.items() if name not in ("x", "kernel", "residual")}
     known = {name: constants[value] for name, value in bound.items() if value in constants}
     factors = fold(known) if len(known) == len(bound) else None
-    after = epilogue(facts.activation, computed, facts.residual_last)
+    after = epilogue(facts.activation, facts.residual, facts.residual_last)
     weights = constants.get(match.bindings["kernel"])
     residual = "residual" if facts.residual else None
     return make_runner(convolution, dtype, weights, fold, factors, after, residual)

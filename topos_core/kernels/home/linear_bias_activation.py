@@ -31,5 +31,5 @@ def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Pr
     """Packs what is known and compiles the activation."""
     dtype = tape.ops[match.root].type.dtype
     bound = {name: constants.get(match.bindings[name]) for name in ("w", "bias") if name in match.bindings}
-    after = epilogue(match.facts.options["activation"], "f64" if dtype == "f64" else "f32")
+    after = epilogue(match.facts.options["activation"])
     return make_runner(match.facts, dtype, bound["w"], bound.get("bias"), after)

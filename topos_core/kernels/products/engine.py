@@ -56,7 +56,8 @@ class Product:
             self.vectors = shapes.short_vectors if rows > 1 else shapes.flat_vectors
         self.tiles = shapes
         self.kernel = kernel("contraction", dtype)
-        self.table = tile_table(dtype)
+        self.table = tile_table(dtype, epilogue.activation)
+        self.spreading = kernel("activation", dtype, epilogue.activation) if epilogue.activation != "none" else None
         self.ones, self.zeros = np.ones(rows, self.dtype), np.zeros(rows, self.dtype)
         self.limits = np.array(epilogue.limits, self.dtype)
         self.epilogue = epilogue
@@ -120,7 +121,6 @@ class Product:
         copied_at = aligned(sums_at + registers * self.lanes * self.dtype.itemsize)
         slack = shapes.widest * self.lanes
         slot = aligned(copied_at + (0 if packed else (self.steps * width + slack) * self.dtype.itemsize))
-        activation = self.epilogue.activation
         block = template(CONTRACTION, {
             "items": chunks * splits, "groups": 1, "depth": 1, "chunks": chunks, "splits": splits, "rows": self.rows,
             "split_rows": part, "steps": self.steps, "tiles": address_of(self.table),
@@ -130,7 +130,8 @@ class Product:
             "reach": (self.steps - 1) * self.columns, "positions": self.columns, "chunk_positions": width,
             "pitch": self.columns, "width": self.columns, "out_row": row, "out_width": 1, "out_height": self.columns,
             "scale": address_of(self.ones), "shift": address_of(self.zeros), "residual_row": 0,
-            "limits": address_of(self.limits), "activation": activation.address if activation else 0,
+            "limits": address_of(self.limits),
+            "activation": self.spreading.address if self.spreading else 0, "fused": 1,
             "slot_bytes": slot, "mode": RUNS if host().masked else LANES, "runs_at": runs_at, "sums_at": sums_at,
             "copied_at": copied_at,
         })  # fmt: skip

@@ -15,29 +15,31 @@ from topos_core.kernels.vocabulary.blocks import TILE, index
 from topos_core.kernels.vocabulary.emitter import INT64, Emitter
 from topos_core.kernels.vocabulary.scalar import Scalar
 from topos_core.kernels.vocabulary.tile import counted, kernel_function
+from topos_core.kernels.vocabulary.transcendental import activation
 from topos_core.kernels.vocabulary.turning import riffled
 
 
-def across_module(scalar: Scalar, lanes: int, rows: int, masked: bool, symbol: str) -> Any:
+def across_module(scalar: Scalar, lanes: int, rows: int, masked: bool, name: str, symbol: str) -> Any:
     """Makes a module with one function (block, worker) that stores tiles of `rows` rows, a power of two.
 
     Lane p of register v goes to `out + places[v * lanes + p]`, all rows of it; a place below zero goes nowhere. Where
-    `masked` is false, the tile must have all its rows.
+    `masked` is false, the tile must have all its rows. The activation `name` runs before the rows are turned, so with one
+    a residual can only come last.
     """
     module, function = kernel_function(symbol)
-    _Across(function, scalar, lanes, rows, masked).write()
+    _Across(function, scalar, lanes, rows, masked, name).write()
     return module
 
 
 class _Across:
     """Writes the body of the epilogue."""
 
-    def __init__(self, function: Any, scalar: Scalar, lanes: int, rows: int, masked: bool) -> None:
+    def __init__(self, function: Any, scalar: Scalar, lanes: int, rows: int, masked: bool, name: str) -> None:
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
         self.wide = Emitter(self.builder, ir.VectorType(scalar.llvm, lanes))
         self.tall = Emitter(self.builder, ir.VectorType(scalar.llvm, rows))
         self.block = self.builder.inttoptr(function.args[0], INT64.as_pointer())
-        self.scalar, self.lanes, self.rows, self.masked = scalar, lanes, rows, masked
+        self.scalar, self.lanes, self.rows, self.masked, self.activation = scalar, lanes, rows, masked, name
 
     def write(self) -> None:
         builder = self.builder
@@ -67,6 +69,8 @@ class _Across:
                 at = builder.add(builder.mul(self.number(r), vectors), vector)
                 value = self.wide.load(builder.gep(sums, [builder.mul(at, self.number(self.lanes))]))
                 scaled = self.wide.fma(value, self.wide.splat(factor), self.wide.splat(summand))
+                if self.activation != "none":
+                    scaled = activation(self.wide, self.activation, scaled)
                 registers.append(builder.select(self.finished, value, scaled))
             half = self.rows
             while half > 1:

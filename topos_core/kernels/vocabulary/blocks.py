@@ -68,6 +68,7 @@ CONTRACTION: Final = (
     "residual_last",  # 1 adds it after limits and activation
     "limits",  # address of the smallest and the largest result
     "activation",  # address of a kernel (address, count) that runs in place; 0 for nothing
+    "fused",  # 1 where the epilogues that finish by runs and across do all that is to do
     "scratch",  # address of one slot per worker
     "slot_bytes",
     "mode",  # which epilogue: LANES, RUNS or ACROSS

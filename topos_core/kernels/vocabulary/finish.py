@@ -1,4 +1,4 @@
-"""The epilogue of a register tile: scale, shift, residual, clamp, and a store that puts every lane in its place."""
+"""The epilogue of a register tile: scale, shift, residual, clamp, activation, and a store that puts lanes in place."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from topos_core.kernels.vocabulary.blocks import TILE, index
 from topos_core.kernels.vocabulary.emitter import INT64, Emitter
 from topos_core.kernels.vocabulary.scalar import Scalar
 from topos_core.kernels.vocabulary.tile import counted, kernel_function
+from topos_core.kernels.vocabulary.transcendental import activation
 
 
-def finish_module(scalar: Scalar, lanes: int, symbol: str) -> Any:
+def finish_module(scalar: Scalar, lanes: int, name: str, symbol: str) -> Any:
     """Makes a module with one function (block, worker): stores `sums`, finished, through `runs`.
 
     Needs a machine with masked stores. The lanes of one register may go to two places (the end of an image row and the
     start of the next), hence two offsets and two masks each.
     """
     module, function = kernel_function(symbol)
-    _Finish(function, scalar, lanes).write()
+    _Finish(function, scalar, lanes, name).write()
     return module
 
 
 class _Finish:
     """Writes the body of the epilogue."""
 
-    def __init__(self, function: Any, scalar: Scalar, lanes: int) -> None:
+    def __init__(self, function: Any, scalar: Scalar, lanes: int, name: str) -> None:
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
         self.emitter = Emitter(self.builder, ir.VectorType(scalar.llvm, lanes))
         self.block = self.builder.inttoptr(function.args[0], INT64.as_pointer())
-        self.scalar, self.lanes = scalar, lanes
+        self.scalar, self.lanes, self.activation = scalar, lanes, name
 
     def write(self) -> None:
         builder = self.builder
@@ -65,6 +66,8 @@ class _Finish:
         emitter, place = self.emitter, self.builder.gep(self.residual, [added])
         total = self.plus(value, self.adds_first, place, mask)
         total = emitter.at_most(emitter.at_least(total, self.low), self.high)
+        if self.activation != "none":
+            total = activation(emitter, self.activation, total)
         total = self.plus(total, self.adds_last, place, mask)
         emitter.masked_store(total, self.builder.gep(self.out, [target]), mask)
 
