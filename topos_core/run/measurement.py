@@ -55,12 +55,15 @@ class Difference:
             return f"{text}: {self.judgement}, since it has to have the interpreter's bits"
         if self.rule == "envelope":
             return f"{text}, {self.allowed:.3g} allowed: {self.judgement} the envelope"
-        interpreter = f"the interpreter by {self.interpreter_error:.3g}"
+        start = f"{text}, above the envelope of {self.allowed:.3g}, so judged by"
         if self.rule == "float32":
-            interpreter += ", estimated from the program in float32"
+            return (
+                f"{start} how much the program amplifies rounding: the interpreter itself is off by about"
+                f" {self.interpreter_error:.3g}, estimated from the program in float32: {self.judgement}"
+            )
         return (
-            f"{text}, above the envelope of {self.allowed:.3g}, so judged by float64: it is off by {self.home_error:.3g},"
-            f" {interpreter}: {self.judgement}"
+            f"{start} float64: it is off by {self.home_error:.3g}, the interpreter by {self.interpreter_error:.3g}:"
+            f" {self.judgement}"
         )
 
 
