@@ -25,6 +25,7 @@ EVERY = (
     *(f"spellings.py:{name}" for name in ("windows_einsum", "windows_tensordot", "slices_stacked")),
     *(f"spellings.py:{name}" for name in ("shifted_sum", "strided", "tables")),
     "digits_cnn.py:classify",
+    "transformer_block.py:block",
 )
 
 

@@ -124,3 +124,11 @@ def test_the_digits_network_is_right_on_more_than_97_of_100_held_out_images():
     assert "conv_bn_activation" in [match.pattern for match in plan.patterns]
     assert digits.accuracy(plan.run(*digits.example(0))) > 0.97
     assert (EXAMPLES / "digits_weights.npz").stat().st_size < 300_000
+
+
+def test_a_transformer_block_is_attention_norms_and_gelu():
+    block = example("transformer_block")
+    plan = planned("transformer_block", "block")
+    assert [match.pattern for match in plan.patterns] == ["layer_norm", "attention", "add_norm", "gelu"]
+    inputs = block.example(0)
+    np.testing.assert_allclose(plan.run(*inputs), block.block(*inputs), atol=1e-4)
