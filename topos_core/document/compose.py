@@ -289,7 +289,8 @@ class Composer:
         if d.contains:
             inside = dict.fromkeys(facts.name(name.partition("@")[0]) for name in d.contains)
             found.append(phrases.contains(list(inside)))
-        found += [phrases.not_further(facts.name(miss.pattern), display(miss.sentence)) for miss in d.match.stopped]
+        notes = [phrases.not_further(facts.name(miss.pattern), display(miss.sentence)) for miss in d.match.stopped]
+        found += dict.fromkeys(notes)  # two candidates for one slot give one sentence
         return found
 
     def _action(self, d: Decision) -> str | None:
