@@ -111,7 +111,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"topos_core.{name}")
     place = _PLACES.get(name)
     if place is None:
-        raise AttributeError(f"module 'topos_core' has no attribute {name!r}")
+        raise AttributeError(f"module 'topos_core' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     found = getattr(importlib.import_module(place[0]), place[1])
     globals()[name] = found
     return found

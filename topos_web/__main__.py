@@ -56,10 +56,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "targets", nargs="+", metavar="TARGET", help="model.py:name, model.py, model.onnx or module.mlir"
     )
-    parser.add_argument("--port", type=int, default=8470, help="loopback port; a free one is taken where it is in use")
+    parser.add_argument(
+        "--port", type=_port, metavar="PORT", default=8470, help="loopback port; a free one is taken where it is in use"
+    )
     parser.add_argument("--untrusted", action="store_true", help="run only files of folders that the user trusts")
     parser.add_argument("--no-browser", action="store_true", help="print the plan and the URL, open nothing")
     return parser
+
+
+def _port(text: str) -> int:
+    try:
+        port = int(text)
+    except ValueError:
+        port = -1
+    if not 0 <= port <= 65535:
+        raise argparse.ArgumentTypeError(f"{text} is no port; use a number from 0 (any free one) to 65535")
+    return port
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ class Boundary:
     Args:
         claims: Computing ops that no other taken match may claim: the computing part and the named results' producers.
         owned: Inner values that exist only with the match: computing ones and movement of those.
-        observable: Inner values whose observation blocks: all but constants.
+        observable: Inner values whose observation blocks: all but constants and what is a binding to its writer.
         outside: (owned value, reader outside) links, ascending.
     """
 
@@ -74,7 +74,11 @@ class Boundary:
 
 
 def boundary(tape: Tape, users: Sequence[Sequence[int]], match: Match) -> Boundary:
-    """Finds what a match owns. Movement of a binding and constants are nobody's; movement of an inner result is owned."""
+    """Finds what a match owns. Movement of a binding and constants are nobody's; movement of an inner result is owned.
+
+    One expression may record a binding and its rearrangement (`x @ w` of rank 3 is a product and a reshape): to whoever
+    wrote it both are one value, an input of the match, and observing an input blocks nothing.
+    """
     produced = match.produced
     inside = match.interior | produced
     interior = sorted(match.interior)
@@ -82,7 +86,13 @@ def boundary(tape: Tape, users: Sequence[Sequence[int]], match: Match) -> Bounda
     for value in interior:
         if value in match.computing or any(o in owned for o in tape.ops[value].operands):
             owned.add(value)
-    observable = tuple(v for v in interior if tape.ops[v].name != "constant")
+    bound = set(match.bindings.values())
+    for value in interior:
+        op = tape.ops[value]
+        same = op.name in ("reshape", "permute") and op.operands[0] in bound
+        if same and op.location == tape.ops[op.operands[0]].location:
+            bound.add(value)
+    observable = tuple(v for v in interior if tape.ops[v].name != "constant" and v not in bound)
     outside = tuple((v, u) for v in sorted(owned) for u in users[v] if u not in inside)
     return Boundary(frozenset(match.computing | produced), frozenset(owned), observable, outside)
 

@@ -214,7 +214,7 @@ class Conversation:
                 return failure("TP405", message, **place)
             case "memory":
                 message = (
-                    f"the process held {death['resident'] // MIB} MiB, the limit is {self._limits.memory // MIB} MiB; "
+                    f"{_held(death['resident'])}, the limit is {self._limits.memory // MIB} MiB; "
                     "build the model without its full weights, or raise `memory` in [tool.topos]"
                 )
                 return failure("TP406", message, **place)
@@ -276,3 +276,8 @@ def _signal_name(number: int) -> str:
 
 def _forged(error: MessageError) -> dict[str, Any]:
     return failure("TP407", f"the process that runs the code sent what is no reply of topos: {error}")
+
+
+def _held(resident: int) -> str:
+    """Says what the process held, where it was seen before the kernel ended it."""
+    return f"the process held {resident // MIB} MiB" if resident else "the process grew past its memory"

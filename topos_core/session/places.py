@@ -15,6 +15,7 @@ from topos_core.errors import ToposError, TraceError
 from topos_core.session.entries import split_lines
 from topos_core.session.messages import failure
 from topos_core.tape.span import Span
+from topos_core.tape.type import DTYPE_NAMES
 
 FRAMEWORKS: Final = frozenset(
     {"torch", "jax", "jaxlib", "onnx", "transformers", "timm", "flax", "equinox", "tensorflow"}
@@ -134,13 +135,24 @@ def _describe(error: BaseException) -> tuple[str, str]:
             return "TP402", f"{kind}: {text}; the code reads standard input, which is empty here"
         case OSError() if _is_network(error):
             return "TP402", f"{kind}: {text}; code has no network here, download what it needs beforehand"
+        case AttributeError() if error.obj is sys.modules["topos_core"]:
+            return _describe_missing(str(error.name))
     if _is_ours(error.__traceback__):
         return "internal", f"topos itself failed: {kind}: {text}; please report this"
     return "TP402", f"{kind}: {text}"
 
 
+def _describe_missing(name: str) -> tuple[str, str]:
+    """Says that the code asks topos_core for a name that it does not have: most often a dtype."""
+    if re.fullmatch(r"b?[a-z]\d+(_\w+)?", name):
+        return "TP503", f"unknown dtype tp.{name}; use one of {' '.join(DTYPE_NAMES)}"
+    return "TP402", f"topos_core has no {name!r}; dir(topos_core) lists what it has"
+
+
 def _describe_import(error: ImportError) -> tuple[str, str]:
     name = error.name or ""
+    if name == "topos_core" and str(error).startswith("cannot import name"):
+        return "TP404", f"{error}; dir(topos_core) lists what it has"
     if name.partition(".")[0] == "topos_core":
         return "internal", f"topos itself failed: {error}; please report this"
     if _is_ours(error.__traceback__):  # asked for by the command, not by the code

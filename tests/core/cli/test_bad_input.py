@@ -34,6 +34,8 @@ CODE = {
     "an exception": ("1 / 0\n", 3, "model.py:5:1", "TP402", "ZeroDivisionError"),
     "an endless loop": ("while True:\n    pass\n", 3, "model.py:", "TP405", "longer than 1 s", "seconds"),
     "os._exit": ("import os\nos._exit(5)\n", 3, "TP407", "status 5", "__main__"),
+    "a dtype that topos has not": ("spec = tp.f33[2]\n", 2, "model.py:5:8", "TP503", "unknown dtype tp.f33", "bf16"),
+    "a name that topos has not": ("tp.nosuch(3)\n", 3, "model.py:5:1", "TP402", "no 'nosuch'"),
     "sys.exit": ("import sys\nsys.exit(5)\n", 3, "model.py:6:1", "TP407", "status 5", "__main__"),
     "thirty gigabytes": ("import numpy\nx = numpy.ones(30 * 2**27)\n", 3, "model.py:6:5", "TP406"),
     "a flood of prints": (
