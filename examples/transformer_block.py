@@ -6,7 +6,7 @@ import numpy as np
 
 import topos_core as tp
 
-BATCH, LENGTH, WIDTH, HEADS = 2, 64, 128, 4
+BATCH, LENGTH, WIDTH, HEADS = 2, 128, 256, 4
 HEAD = WIDTH // HEADS
 
 
