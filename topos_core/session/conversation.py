@@ -220,7 +220,7 @@ class Conversation:
                 return failure("TP406", message, **place)
             case "supervisor":
                 raise Lost(self._warm)
-        return failure("TP407", _ending(death))
+        return failure("TP407", _ending(death, os.path.relpath(self._path, self._root)))
 
 
 class Output:
@@ -250,20 +250,21 @@ class Output:
         return (bytes(self._head) + middle + bytes(self._tail)).decode("utf-8", "replace")
 
 
-def _ending(death: Mapping[str, Any]) -> str:
+def _ending(death: Mapping[str, Any], file: str) -> str:
+    """Says how the process of a file ended; which of its lines did it, an ended process cannot tell."""
     from topos_core.session.worker import CHANNEL_LOST
 
     if death["reason"] == "hung up" or death["exit"] == CHANNEL_LOST:
         return (
-            "the code closed a descriptor that was not its own, on which topos answers; close only what the code opened"
+            f"{file} closed a descriptor that was not its own, on which topos answers; close only what the code opened"
         )
     if death["signal"] is not None:
         name = _signal_name(death["signal"])
         hint = "; the system may have run out of memory" if name == "SIGKILL" else ""
-        return f"the process that runs the code was ended by {name}{hint}"
+        return f"the process that runs {file} was ended by {name}{hint}; look at native code that it calls last"
     return (
-        f"the code ended its process with status {death['exit']} (`os._exit` or a library); "
-        "put script code below `if __name__ == '__main__':`"
+        f"{file} ended its process with status {death['exit']} (`os._exit` or a library); take the exit out of the "
+        "entry, and put script code below `if __name__ == '__main__':`"
     )
 
 
