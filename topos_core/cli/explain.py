@@ -64,10 +64,15 @@ def _explain_target(target: Target, arguments: argparse.Namespace, terminal: Ter
             terminal.failure(entry["error"])
             status = max(status, exit_code_of(entry["error"]["code"]))
             continue
+        told_here = {
+            finding["region"]
+            for finding in entry["document"]["findings"]
+            if finding["path"] == relative and finding["line"] == target.line
+        }
         regions = [
             region
             for region in entry["document"]["regions"]
-            if target.line is None or _covers(region, relative, target.line)
+            if target.line is None or region["id"] in told_here or _covers(region, relative, target.line)
         ]
         if regions:
             terminal.data(terminal.paint(shown(entry["target"]), "strong"))

@@ -264,6 +264,8 @@ def test_explain_tells_of_a_line_and_of_a_pattern(project, capsys):
     out = check(capsys, "explain", "model.py:observed:17", "--cost", "always")
     assert "convolution" in out
     assert "model.py:16:5" in out
+    at_the_reader = check(capsys, "explain", "model.py:observed:16", "--cost", "always")
+    assert "blocked" in at_the_reader
     check(capsys, "explain", "model.py:plain:2", err="nothing was recognised at model.py:2")
     assert "Recognises" in check(capsys, "explain", "convolution")
 
