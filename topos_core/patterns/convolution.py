@@ -20,7 +20,7 @@ Not recognised
     differ by position. A batch in two axes with another axis between them is bound at the value that joins them.
 
 Source
-    The window semantics of StableHLO (`stablehlo.convolution`); CORE.md and the seed's own example fix the roles of
+    The window semantics of StableHLO (`stablehlo.convolution`); `examples/seed_convolution.py` fixes the roles of
     axes of extent 1.
 """
 
