@@ -13,8 +13,14 @@ from topos_web.plans import Plan
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Serves the page until it is interrupted; returns the exit code."""
+    """Serves the page until it is told to stop; returns the exit code."""
     options = _parser().parse_args(argv)
+    with server.Stop() as stop:
+        return _view(options, stop)
+
+
+def _view(options: argparse.Namespace, stop: server.Stop) -> int:
+    from topos_core.document.formats.errors import error_lines
     from topos_core.document.formats.text import render_plan
     from topos_core.errors import ConfigurationError
     from topos_web.agents import AgentPlanner
@@ -35,12 +41,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     def traced(moved: Sequence[Plan]) -> None:
         for plan in moved:
             if plan.error is not None:
-                print(f"{plan.target}: {plan.error['message']}", file=sys.stderr, flush=True)
+                print("\n".join(error_lines(plan.error, colour=False)), file=sys.stderr, flush=True)
             elif not show and plan.target not in told and plan.document is not None:
                 told.add(plan.target)
                 print(render_plan(plan.document), flush=True)
 
-    server.serve(planner, options.port, listening=listening, traced=traced)
+    server.serve(planner, options.port, stop, listening=listening, traced=traced)
     return 0
 
 

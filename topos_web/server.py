@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -29,28 +30,52 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Takes signals while serving; being told to stop is the usual end, so they are not raised again."""
-        kept = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in kept.items():
-                signal.signal(number, handler)
+        """Leaves signals to `Stop`, which listens before and after serving too."""
+        yield
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Ends the streams first."""
+        """Stops serving; ends the streams first."""
         self._hub.close()
         super().handle_exit(sig, frame)
+
+
+class Stop:
+    """Takes SIGINT and SIGTERM while it is entered: being told to stop is the usual end, and ends with 0."""
+
+    def __init__(self) -> None:
+        self.asked: int | None = None
+        self._action: Callable[[int, FrameType | None], None] | None = None
+        self._kept: dict[int, Any] = {}
+
+    def __enter__(self) -> Stop:
+        self._kept = {number: signal.signal(number, self._told) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._kept.items():
+            signal.signal(number, handler)
+
+    def then(self, action: Callable[[int, FrameType | None], None]) -> None:
+        """Calls back on every signal from now on, and at once where one came before."""
+        self._action = action
+        if self.asked is not None:
+            action(self.asked, None)
+
+    def _told(self, number: int, frame: FrameType | None) -> None:
+        self.asked = number
+        if self._action is not None:
+            self._action(number, frame)
 
 
 def serve(
     planner: Planner,
     port: int,
+    stop: Stop,
     *,
     listening: Callable[[str], None],
     traced: Callable[[Sequence[Plan]], None],
 ) -> None:
-    """Serves until a signal; calls `listening` with the URL at once and `traced` after every trace that changed a plan."""
+    """Serves until `stop` is asked; calls `listening` with the URL at once and `traced` after every trace that changed a plan."""
     token = secrets.token_urlsafe(24)
     hub = Hub()
 
@@ -68,12 +93,14 @@ def serve(
         timeout_graceful_shutdown=2, ws="none", lifespan="off",
     )  # fmt: skip
     watcher = Watcher(planner.files, lambda: _quietly(plans, hub))
+    server = _Server(config, hub)
+    stop.then(server.handle_exit)
     listening(f"http://{HOST}:{bound.getsockname()[1]}/?token={token}")
     first = threading.Thread(target=_quietly, args=(plans, hub), name="topos-first-trace", daemon=True)
     first.start()
     watcher.start()
     try:
-        _Server(config, hub).run(sockets=[bound])
+        server.run(sockets=[bound])
     finally:
         watcher.stop()
         planner.close()

@@ -166,3 +166,31 @@ def test_a_target_that_is_none_is_usage(target: str, told: str) -> None:
     assert done.returncode == 2
     assert told in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("step", ["projects.Projects.__init__", "server.bind"])
+def test_a_signal_that_comes_before_it_serves_ends_it_well(step: str, tmp_path: Path) -> None:
+    """The process signals itself at a step of its start, so that no clock decides."""
+    (tmp_path / "model.py").write_text(MODEL)
+    program = f"""
+import os, signal, sys
+from topos_core.session import projects
+from topos_web import __main__ as view, server
+kept = {step}
+def told(*arguments, **named):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return kept(*arguments, **named)
+{step} = told
+sys.exit(view.main([{str(tmp_path / "model.py")!r}, "--no-browser", "--port", "0"]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_syntax_error_is_told_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL.replace("* 2.0", "*"))
+    with view(str(tmp_path / "model.py")) as (process, url):
+        assert process.stderr is not None
+        assert process.stderr.readline().strip() == "model.py:8:29: error[TP403]: syntax error: invalid syntax"
+        failed = get(url, "api/v1/plans")[0]
+    assert (failed["error"]["line"], failed["error"]["column"]) == (8, 28)

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Iterator
 
 from topos_core.cli.main import OK, exit_code_of
-from topos_core.cli.terminal import Terminal, shown
+from topos_core.cli.terminal import Terminal
+from topos_core.document.formats.errors import shown
 from topos_core.errors import ToposError
 from topos_core.session.client import Agent
 from topos_core.session.limits import MIB

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from topos_core.cli.main import FINDINGS, OK, exit_code_of
 from topos_core.cli.options import add_cost, add_dialect, add_dims, add_observe, add_untrusted, request_options
-from topos_core.cli.terminal import Terminal, shown
+from topos_core.cli.terminal import Terminal
+from topos_core.document.formats.errors import shown
 from topos_core.errors import ConfigurationError
 from topos_core.session.dimensions import refuse_unknown_dims
 from topos_core.session.projects import only, projects

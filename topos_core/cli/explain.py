@@ -11,8 +11,9 @@ from typing import Any
 
 from topos_core.cli.main import OK, exit_code_of
 from topos_core.cli.options import add_consumer, add_cost, add_dims, add_fidelity, add_untrusted, request_options
-from topos_core.cli.terminal import Terminal, place_of, shown
+from topos_core.cli.terminal import Terminal
 from topos_core.document.codes import CODES, WORDS
+from topos_core.document.formats.errors import place_of, shown
 from topos_core.errors import ConfigurationError
 from topos_core.session.dimensions import refuse_unknown_dims
 from topos_core.session.projects import projects

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from topos_core.cli.terminal import Terminal, error_lines, place_of, shown
+from topos_core.cli.terminal import Terminal
+from topos_core.document.formats.errors import error_lines, place_of, shown
 
 _PROVED: Final = (
     ("proved", "proved"),

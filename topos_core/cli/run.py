@@ -19,7 +19,8 @@ from topos_core.cli.options import (
     positive,
     request_options,
 )
-from topos_core.cli.terminal import Terminal, shown
+from topos_core.cli.terminal import Terminal
+from topos_core.document.formats.errors import shown
 from topos_core.session.dimensions import refuse_unknown_dims
 from topos_core.session.projects import only, projects
 from topos_core.session.running import BACKENDS

@@ -1,46 +1,29 @@
 /**
- * The page's state: one plan, one selection that every pane follows, what is open, and the stack of what-ifs.
- * Longer than most files because every action of a reader ends here.
+ * The page's state: one plan, one selection that every pane follows, and what is open. What-ifs and texts have files
+ * of their own. Longer than most because loading, selecting and opening end in the same few fields.
  */
 
-import type { Failure, Options, Plan, PlanState, Region, Skeleton, Span, Verdict } from '../data/document';
-import { byLoss, seconds } from '../data/figures';
+import type { Failure, Plan, PlanState, Region, Skeleton, Verdict } from '../data/document';
+import { byLoss } from '../data/figures';
 import { Model } from '../data/model';
-import { applied, PlanIndex } from '../data/planning';
+import { PlanIndex } from '../data/planning';
 import { buildTree, type Tree } from '../data/scopes';
 import { comparison, type Comparison, renumbered } from '../data/comparison';
-import { unified } from '../data/patch';
 import { type PlanEvent, Refusal, type Source } from '../data/source';
 import { LayoutClient } from '../layout/client';
 import type { Scene } from '../layout/scene';
 import { parse, regionHolds, searchOps } from '../search/grammar';
+import { nameOf, openNames, openOf, type Selection, selectionOf, shownNames, shownOf } from './naming';
 import { openedAtFirst, reveal } from './opening';
+import { Settings } from './settings.svelte';
+import { Texts } from './texts.svelte';
 import { read, write, type View } from './url';
-
-export type Selection = { kind: 'region'; id: string } | { kind: 'op'; value: number } | { kind: 'scope'; scope: number };
+import { defined, NOTHING, WhatIf } from './whatif.svelte';
 
 export interface Camera {
   x: number;
   y: number;
   k: number;
-}
-
-const EMPTY: Options = {};
-
-export interface Settings {
-  /** A link with {path}, {line} and {column}. */
-  editor: string;
-  /** Whether the wheel zooms without Ctrl. */
-  wheelZooms: boolean;
-}
-
-function stored(): Settings {
-  const settings: Settings = { editor: 'vscode://file/{path}:{line}:{column}', wheelZooms: false };
-  try {
-    return { ...settings, ...JSON.parse(localStorage.getItem('topos') ?? '{}') };
-  } catch {
-    return settings; // no storage here, or someone else's text in it
-  }
 }
 
 export class Viewer {
@@ -55,8 +38,6 @@ export class Viewer {
   selection = $state.raw<Selection | null>(null);
   open = $state.raw<ReadonlySet<number>>(new Set());
   shown = $state.raw<ReadonlyMap<number, number>>(new Map());
-  options = $state.raw<Options>(EMPTY);
-  past = $state.raw<Options[]>([]);
   query = $state('');
   filter = $state.raw<ReadonlySet<Verdict>>(new Set<Verdict>(['taken', 'declined', 'blocked', 'near_miss']));
   candidates = $state(false);
@@ -64,19 +45,12 @@ export class Viewer {
   trouble = $state.raw<Pick<Failure, 'code' | 'message'> | null>(null);
   connected = $state(true);
   status = $state('');
-  texts = $state.raw<ReadonlyMap<number, string>>(new Map());
-  emitted = $state.raw<{ key: string; text: string | null; error: string | null } | null>(null);
   compared = $state.raw<Comparison | null>(null);
   memory = $state(false);
-  settings = $state.raw<Settings>(stored());
   camera = $state.raw<Camera>({ x: 24, y: 24, k: 1 });
   /** Grows when the drawing should bring the selection into view. */
   focusRequest = $state(0);
   fitRequest = $state(0);
-
-  /** A place that the reader asked to see, besides the selection's own. */
-  place = $state.raw<Span | null>(null);
-  private file = $state<string | null>(null);
 
   index = $derived(this.plan && this.tree ? new PlanIndex(this.plan, this.tree) : null);
   state = $derived(this.plans.find((plan) => plan.id === this.planId) ?? null);
@@ -92,14 +66,6 @@ export class Viewer {
     const ops = searchOps(model, terms, (value) => index.of(value));
     return { active: true, ops, hits: new Set(ops), unknown, terms };
   });
-  /** The file that the Source pane shows: the reader's choice, else the selection's. */
-  shownPath = $derived.by((): string => {
-    if (this.place) return this.place.path;
-    if (this.file !== null) return this.file;
-    if (this.region) return this.region.path;
-    if (this.selection?.kind === 'op') return this.model?.span(this.selection.value)?.path ?? '';
-    return this.skeleton?.target.replace(/:[^:]*$/, '') ?? '';
-  });
   listed = $derived.by((): Region[] => {
     if (!this.plan) return [];
     const { search } = this;
@@ -110,6 +76,9 @@ export class Viewer {
     return byLoss(found);
   });
 
+  readonly settings = new Settings();
+  readonly whatif = new WhatIf(this);
+  readonly texts = new Texts(this);
   private renumber = false;
   private firstOpen: ReadonlySet<number> = new Set();
   private wanted: View = {};
@@ -158,8 +127,7 @@ export class Viewer {
   /** Merges another plan into the drawing: another target's, or this one's before the last save; null ends it. */
   async compare(name: string | null): Promise<void> {
     if (this.planId === null) return;
-    this.options = EMPTY;
-    this.past = [];
+    this.whatif.forget();
     this.selection = null;
     this.renumber = true; // values mean something else from here on
     this.wanted = name === null ? {} : { compare: name };
@@ -188,8 +156,7 @@ export class Viewer {
       if (turn !== this.loading) return;
       const kept = same ? this.remember() : {};
       this.skeleton = skeleton;
-      this.texts = new Map();
-      this.emitted = null;
+      this.texts.reset();
       this.renumber = false;
       this.compared = diff ? comparison(compare!, diff) : null;
       if (graph) {
@@ -203,8 +170,7 @@ export class Viewer {
       if (graph) await this.relayout();
       if (!this.wanted.camera && (!same || !this.camera)) this.fitRequest++;
       this.wanted = {};
-      const asked = this.options;
-      if (asked !== EMPTY && !diff) await this.ask(asked, null);
+      if (!diff) await this.whatif.again();
     } catch (error) {
       this.fail(error);
     } finally {
@@ -214,40 +180,42 @@ export class Viewer {
 
   /** What survives a reload of an edited file: keys, not numbers. */
   private remember(): View {
-    return { selection: this.selectionText(), open: this.openText(), shown: this.shownText() };
+    return { selection: this.selectionText(), open: openNames(this.tree, this.open, this.firstOpen), shown: shownNames(this.tree, this.shown) };
   }
 
   private restore(view: View): void {
     const tree = this.tree!;
-    const byKey = new Map(tree.scopes.map((scope) => [scope.key, scope]));
-    const open = new Set(this.firstOpen);
-    for (const key of view.open ?? []) {
-      const scope = byKey.get(key.replace(/^[+-]/, ''));
-      if (!scope) continue;
-      if (key.startsWith('-')) open.delete(scope.id);
-      else open.add(scope.id);
-    }
-    this.open = open;
-    this.shown = new Map(Object.entries(view.shown ?? {}).flatMap(([key, i]) => (byKey.has(key) ? [[byKey.get(key)!.id, i] as const] : [])));
+    this.open = openOf(view.open ?? [], tree, this.firstOpen);
+    this.shown = shownOf(view.shown ?? {}, tree);
     if (view.consumer || view.fidelity || view.machine || view.observe?.length || view.ignore?.length || view.off?.length) {
       const { consumer, fidelity, machine, observe, ignore, off } = view;
-      this.options = defined({ consumer, fidelity, machine, observe, ignore, off });
-    } else if (!this.options.consumer && !this.options.fidelity && !this.options.machine) this.options = EMPTY;
+      this.whatif.options = defined({ consumer, fidelity, machine, observe, ignore, off });
+    } else {
+      const { consumer, fidelity, machine } = this.whatif.options;
+      if (!consumer && !fidelity && !machine) this.whatif.options = NOTHING;
+    }
     if (view.camera) this.camera = { x: view.camera[0], y: view.camera[1], k: view.camera[2] };
     this.selection = this.parseSelection(view.selection);
   }
 
-  private fail(error: unknown): void {
+  fail(error: unknown): void {
     this.trouble = error instanceof Refusal ? error.problem : { code: 'page', message: String(error) };
+  }
+
+  /** Shows another plan of the same graph; the selection stays on the same region. */
+  replan(next: Plan): void {
+    const key = this.selectionText();
+    this.plan = next;
+    if (this.selection?.kind === 'region') this.selection = this.parseSelection(key);
   }
 
   // --- the URL -------------------------------------------------------------------------------------------------------
 
   /** Everything that a link must bring back. */
   view(): View {
-    const { consumer, fidelity, machine, observe, ignore, off } = this.options;
+    const { consumer, fidelity, machine, observe, ignore, off } = this.whatif.options;
     return {
-      plan: this.planId ?? undefined, selection: this.selectionText(), open: this.openText(), shown: this.shownText(),
+      plan: this.planId ?? undefined, selection: this.selectionText(), open: openNames(this.tree, this.open, this.firstOpen), shown: shownNames(this.tree, this.shown),
       consumer, fidelity, machine, observe, ignore, off, query: this.query || undefined,
       filter: this.filter.size === 4 ? undefined : [...this.filter], compare: this.compared?.name,
       camera: [this.camera.x, this.camera.y, this.camera.k],
@@ -271,38 +239,11 @@ export class Viewer {
   }
 
   private selectionText(): string | undefined {
-    const { selection, tree } = this;
-    if (!selection) return undefined;
-    if (selection.kind === 'region') return `r:${this.index?.byId.get(selection.id)?.key ?? selection.id}`;
-    if (selection.kind === 'op') return `o:${selection.value}`;
-    return `s:${tree?.scopes[selection.scope].key ?? ''}`;
+    return nameOf(this.selection, this.index, this.tree);
   }
 
   private parseSelection(text: string | undefined): Selection | null {
-    const { index, model, tree } = this;
-    if (!text || !index || !model || !tree) return null;
-    const rest = text.slice(2);
-    if (text.startsWith('r:')) {
-      const region = index.byKey.get(rest) ?? index.byId.get(rest);
-      return region ? { kind: 'region', id: region.id } : null;
-    }
-    if (text.startsWith('o:')) return Number(rest) < model.count ? { kind: 'op', value: Number(rest) } : null;
-    const scope = tree.scopes.find(({ key }) => key === rest);
-    return scope ? { kind: 'scope', scope: scope.id } : null;
-  }
-
-  private openText(): string[] {
-    const { tree } = this;
-    if (!tree) return [];
-    const key = (id: number): string => tree.scopes[id].key;
-    return [
-      ...[...this.open].filter((id) => !this.firstOpen.has(id)).map((id) => `+${key(id)}`),
-      ...[...this.firstOpen].filter((id) => !this.open.has(id)).map((id) => `-${key(id)}`),
-    ];
-  }
-
-  private shownText(): Record<string, number> {
-    return Object.fromEntries([...this.shown].map(([id, i]) => [this.tree!.scopes[id].key, i]));
+    return selectionOf(text, this.index, this.tree, this.model);
   }
 
   // --- selecting and opening -----------------------------------------------------------------------------------------
@@ -310,13 +251,13 @@ export class Viewer {
   selectRegion(id: string, bring = true): void {
     const region = this.index?.byId.get(id);
     if (!region) return;
-    [this.place, this.file] = [null, null];
+    this.texts.followSelection();
     this.selection = { kind: 'region', id };
     if (bring) void this.bring(region.root);
   }
 
   selectOp(value: number, bring = true): void {
-    [this.place, this.file] = [null, null];
+    this.texts.followSelection();
     this.selection = { kind: 'op', value };
     if (bring) void this.bring(value);
   }
@@ -377,172 +318,4 @@ export class Viewer {
     const next = direction > 0 ? regions.find((r) => r.root > at) : regions.findLast((r) => r.root < at);
     this.selectRegion((next ?? regions[direction > 0 ? 0 : regions.length - 1]).id);
   }
-
-  // --- what-if -------------------------------------------------------------------------------------------------------
-
-  /** Whether an observation row is observed now. */
-  isIgnored(row: number): boolean {
-    return (this.options.ignore ?? []).includes(row);
-  }
-
-  observedNow(value: number): boolean {
-    const rows = this.index?.observed.get(value) ?? [];
-    return rows.some((row) => !this.isIgnored(row)) || (this.options.observe ?? []).includes(value);
-  }
-
-  async toggleObserved(value: number): Promise<void> {
-    const base = this.base!;
-    const rows = base.observations.flatMap((o, row) => (o.value === value && o.kind !== 'output' ? [row] : []));
-    const { observe = [], ignore = [] } = this.options;
-    if (this.observedNow(value))
-      await this.whatif({ ...this.options, observe: observe.filter((v) => v !== value), ignore: [...new Set([...ignore, ...rows])] });
-    else if (rows.length) await this.whatif({ ...this.options, ignore: ignore.filter((row) => !rows.includes(row)) });
-    else await this.whatif({ ...this.options, observe: [...observe, value] });
-  }
-
-  async whatif(options: Options): Promise<void> {
-    await this.ask(defined(options), this.options);
-  }
-
-  async undo(): Promise<void> {
-    const last = this.past.at(-1);
-    if (!last) return;
-    this.past = this.past.slice(0, -1);
-    await this.ask(last, null);
-  }
-
-  async revert(): Promise<void> {
-    if (this.options !== EMPTY) await this.ask(EMPTY, this.options);
-  }
-
-  private async ask(options: Options, before: Options | null): Promise<void> {
-    const { base, skeleton, plan } = this;
-    if (!base || !skeleton || !plan) return;
-    if (before) this.past = [...this.past, before];
-    this.options = Object.keys(options).length ? options : EMPTY;
-    this.emitted = null;
-    const key = this.selectionText();
-    this.busy = 'planning';
-    try {
-      const next = this.options === EMPTY ? base : applied(base, await this.source.whatif(skeleton.id, skeleton.revision, options));
-      this.plan = next;
-      if (this.selection?.kind === 'region') this.selection = this.parseSelection(key);
-      this.status = difference(plan, next);
-    } catch (error) {
-      if (error instanceof Refusal && error.status === 409) await this.refresh();
-      else this.fail(error);
-      if (before) [this.options, this.past] = [before, this.past.slice(0, -1)];
-    } finally {
-      this.busy = null;
-    }
-  }
-
-  /** Whether a what-if can be asked: of a server, and in the plan's own numbering. */
-  canAsk = $derived.by(() => this.source.live && this.compared === null);
-
-  /** The edits that make the what-if true in the program, file by file; null where a change has no edit. */
-  async asCode(): Promise<{ title: string; patch: string } | null> {
-    const { base, options, skeleton } = this;
-    if (!base || !skeleton) return null;
-    const ignored = new Set(options.ignore ?? []);
-    const blockers = base.regions.filter((r) => r.observations.length && r.observations.every((row) => ignored.has(row)));
-    const moves = (options.observe ?? []).length > 0; // observe elsewhere instead, or stop
-    const fixes = base.findings.flatMap((finding) => {
-      if (!blockers.some((region) => region.id === finding.region)) return [];
-      const known = (finding.fixes ?? (finding.fix ? [finding.fix] : [])).filter((fix) => fix.edits.length);
-      return known.find((fix) => fix.edits.some((edit) => edit.text.trim() !== '') === moves) ?? known.slice(0, 1);
-    });
-    if (!fixes.length) return null;
-    const byPath = new Map<string, typeof fixes[number]['edits']>();
-    for (const edit of fixes.flatMap((fix) => fix.edits)) {
-      const here = byPath.get(edit.path) ?? [];
-      if (!here.some((e) => e.line === edit.line && e.column === edit.column && e.text === edit.text)) byPath.set(edit.path, [...here, edit]);
-    }
-    const patches: string[] = [];
-    for (const [path, edits] of byPath) {
-      const index = skeleton.paths.indexOf(path);
-      if (index < 0) continue;
-      patches.push(unified(path, this.texts.get(index) ?? (await this.source.text(skeleton.id, index)), edits));
-    }
-    return { title: [...new Set(fixes.map((fix) => fix.title))].join('; '), patch: patches.join('') };
-  }
-
-  change(settings: Partial<Settings>): void {
-    this.settings = { ...this.settings, ...settings };
-    try {
-      localStorage.setItem('topos', JSON.stringify(this.settings));
-    } catch {
-      this.status = 'this browser keeps no settings'; // private windows refuse storage
-    }
-  }
-
-  // --- texts ---------------------------------------------------------------------------------------------------------
-
-  async loadText(path: number): Promise<void> {
-    const id = this.planId;
-    if (id === null || this.texts.has(path)) return;
-    try {
-      const text = await this.source.text(id, path);
-      if (id === this.planId) this.texts = new Map(this.texts).set(path, text);
-    } catch (error) {
-      this.fail(error);
-    }
-  }
-
-  showFile(path: string): void {
-    [this.place, this.file] = [null, path];
-  }
-
-  showPlace(span: Span): void {
-    this.place = span;
-  }
-
-  /** A link that opens the user's editor at a place, where the server told its folder. */
-  editorLink(span: Span): string | null {
-    const root = this.skeleton?.root;
-    if (!root || !this.source.live) return null;
-    const path = span.path.startsWith('/') ? span.path : `${root}/${span.path}`;
-    const parts = { path: encodeURI(path), line: String(span.line), column: String(span.column + 1) };
-    return this.settings.editor.replace(/\{(path|line|column)\}/g, (_, name: keyof typeof parts) => parts[name]);
-  }
-
-  /** The last op recorded at a line: what the line's expression came to. */
-  opAtLine(path: string, line: number): number | null {
-    const { model } = this;
-    if (!model) return null;
-    for (let value = model.count - 1; value >= 0; value--) {
-      const span = model.span(value);
-      if (span && span.path === path && span.line <= line && line <= span.end_line) return value;
-    }
-    return null;
-  }
-
-  async loadEmitted(): Promise<void> {
-    const { skeleton, options } = this;
-    if (!skeleton) return;
-    const key = JSON.stringify([skeleton.id, skeleton.revision, options]);
-    if (this.emitted?.key === key) return;
-    this.emitted = { key, text: null, error: null };
-    try {
-      const text = await this.source.emitted(skeleton.id, skeleton.revision, { ...options, consumer: 'stablehlo' });
-      if (this.emitted?.key === key) this.emitted = { key, text, error: null };
-    } catch (error) {
-      if (this.emitted?.key === key) this.emitted = { key, text: null, error: error instanceof Error ? error.message : String(error) };
-    }
-  }
-}
-
-function defined(options: Options): Options {
-  const kept = Object.entries(options).filter(([, value]) => value !== undefined && !(Array.isArray(value) && value.length === 0));
-  return kept.length ? (Object.fromEntries(kept) as Options) : EMPTY;
-}
-
-function difference(before: Plan, after: Plan): string {
-  const old = new Map(before.regions.map((region) => [region.id, region.verdict]));
-  const moved = after.regions.filter((region) => old.get(region.id) !== region.verdict);
-  const gone = before.regions.filter((region) => !after.regions.some((other) => other.id === region.id)).length;
-  const [was, is] = [before.totals.planned?.seconds?.value, after.totals.planned?.seconds?.value];
-  const time = was !== undefined && is !== undefined && was !== is ? `, estimated ${is < was ? '−' : '+'}${seconds(Math.abs(is - was))}` : '';
-  const count = moved.length + gone;
-  return `${count} region${count === 1 ? '' : 's'} changed${time}`;
 }

@@ -1,0 +1,46 @@
+/** What a reader sets once: kept in the browser's storage where it has one. */
+
+import type { Span } from '../data/document';
+
+interface Kept {
+  editor: string;
+  wheelZooms: boolean;
+}
+
+export class Settings {
+  /** A link with {path}, {line} and {column}. */
+  editor = $state('vscode://file/{path}:{line}:{column}');
+  /** Whether the wheel zooms without Ctrl. */
+  wheelZooms = $state(false);
+
+  constructor() {
+    try {
+      Object.assign(this, known(JSON.parse(localStorage.getItem('topos') ?? '{}')));
+    } catch {
+      // no storage here, or someone else's text in it: the defaults stand
+    }
+  }
+
+  /** Changes settings; tells whether the browser keeps them. */
+  change(settings: Partial<Kept>): boolean {
+    Object.assign(this, settings);
+    try {
+      localStorage.setItem('topos', JSON.stringify({ editor: this.editor, wheelZooms: this.wheelZooms }));
+      return true;
+    } catch {
+      return false; // private windows refuse storage
+    }
+  }
+
+  /** A link that opens the user's editor at a place below a folder. */
+  editorLink(root: string, span: Span): string {
+    const path = span.path.startsWith('/') ? span.path : `${root}/${span.path}`;
+    const parts = { path: encodeURI(path), line: String(span.line), column: String(span.column + 1) };
+    return this.editor.replace(/\{(path|line|column)\}/g, (_, name: keyof typeof parts) => parts[name]);
+  }
+}
+
+function known(stored: unknown): Partial<Kept> {
+  const { editor, wheelZooms } = (stored ?? {}) as Partial<Kept>;
+  return { ...(typeof editor === 'string' ? { editor } : {}), ...(typeof wheelZooms === 'boolean' ? { wheelZooms } : {}) };
+}

@@ -1,0 +1,91 @@
+/** The texts beside the drawing: sources as they were traced, and what the plan emits. */
+
+import type { Span } from '../data/document';
+import type { Viewer } from './viewer.svelte';
+
+export class Texts {
+  sources = $state.raw<ReadonlyMap<number, string>>(new Map());
+  emitted = $state.raw<{ key: string; text: string | null; error: string | null } | null>(null);
+  /** A place that the reader asked to see, besides the selection's own. */
+  place = $state.raw<Span | null>(null);
+  private file = $state<string | null>(null);
+
+  constructor(private readonly viewer: Viewer) {}
+
+  /** The file that the Source pane shows: the reader's choice, else the selection's. */
+  shownPath = $derived.by((): string => {
+    const { region, selection, model, skeleton } = this.viewer;
+    if (this.place) return this.place.path;
+    if (this.file !== null) return this.file;
+    if (region) return region.path;
+    if (selection?.kind === 'op') return model?.span(selection.value)?.path ?? '';
+    return skeleton?.target.replace(/:[^:]*$/, '') ?? '';
+  });
+
+  /** Forgets what belongs to another trace. */
+  reset(): void {
+    this.sources = new Map();
+    this.emitted = null;
+  }
+
+  /** Lets the selection choose the file again. */
+  followSelection(): void {
+    [this.place, this.file] = [null, null];
+  }
+
+  showFile(path: string): void {
+    [this.place, this.file] = [null, path];
+  }
+
+  showPlace(span: Span): void {
+    this.place = span;
+  }
+
+  async load(path: number): Promise<void> {
+    try {
+      await this.get(path);
+    } catch (error) {
+      this.viewer.fail(error);
+    }
+  }
+
+  async get(path: number): Promise<string> {
+    const id = this.viewer.planId!;
+    const known = this.sources.get(path);
+    if (known !== undefined) return known;
+    const text = await this.viewer.source.text(id, path);
+    if (id === this.viewer.planId) this.sources = new Map(this.sources).set(path, text);
+    return text;
+  }
+
+  /** A link that opens the user's editor at a place, where the server told its folder. */
+  editorLink(span: Span): string | null {
+    const { skeleton, source, settings } = this.viewer;
+    return skeleton?.root && source.live ? settings.editorLink(skeleton.root, span) : null;
+  }
+
+  /** The last op recorded at a line: what the line's expression came to. */
+  opAtLine(path: string, line: number): number | null {
+    const { model } = this.viewer;
+    if (!model) return null;
+    for (let value = model.count - 1; value >= 0; value--) {
+      const span = model.span(value);
+      if (span && span.path === path && span.line <= line && line <= span.end_line) return value;
+    }
+    return null;
+  }
+
+  async loadEmitted(): Promise<void> {
+    const { skeleton, whatif, source } = this.viewer;
+    if (!skeleton) return;
+    const key = JSON.stringify([skeleton.id, skeleton.revision, whatif.options]);
+    if (this.emitted?.key === key) return;
+    this.emitted = { key, text: null, error: null };
+    try {
+      const text = await source.emitted(skeleton.id, skeleton.revision, { ...whatif.options, consumer: 'stablehlo' });
+      if (this.emitted?.key === key) this.emitted = { key, text, error: null };
+    } catch (error) {
+      if (this.emitted?.key === key) this.emitted = { key, text: null, error: error instanceof Error ? error.message : String(error) };
+    }
+  }
+}

@@ -1,0 +1,135 @@
+/** The questions asked of a plan: options on top of the command line's, a stack to undo, and the edits that make them true. */
+
+import type { Options, Plan } from '../data/document';
+import { seconds } from '../data/figures';
+import { unified } from '../data/patch';
+import { applied } from '../data/planning';
+import { Refusal } from '../data/source';
+import type { Viewer } from './viewer.svelte';
+
+export const NOTHING: Options = {};
+
+export class WhatIf {
+  options = $state.raw<Options>(NOTHING);
+  past = $state.raw<Options[]>([]);
+  private turn = 0;
+
+  constructor(private readonly viewer: Viewer) {}
+
+  /** Whether a question can be asked: of a server, and in the plan's own numbering. */
+  allowed = $derived.by(() => this.viewer.source.live && this.viewer.compared === null);
+
+  /** Whether an observation row is left out now. */
+  ignores(row: number): boolean {
+    return (this.options.ignore ?? []).includes(row);
+  }
+
+  observes(value: number): boolean {
+    const rows = this.viewer.index?.observed.get(value) ?? [];
+    return rows.some((row) => !this.ignores(row)) || (this.options.observe ?? []).includes(value);
+  }
+
+  async toggle(value: number): Promise<void> {
+    const base = this.viewer.base!;
+    const rows = base.observations.flatMap((o, row) => (o.value === value && o.kind !== 'output' ? [row] : []));
+    const { observe = [], ignore = [] } = this.options;
+    if (this.observes(value))
+      await this.ask({ ...this.options, observe: observe.filter((v) => v !== value), ignore: [...new Set([...ignore, ...rows])] });
+    else if (rows.length) await this.ask({ ...this.options, ignore: ignore.filter((row) => !rows.includes(row)) });
+    else await this.ask({ ...this.options, observe: [...observe, value] });
+  }
+
+  /** Asks with other options; the present ones can be gone back to. */
+  async ask(options: Options): Promise<void> {
+    await this.plan(defined(options), this.options);
+  }
+
+  async undo(): Promise<void> {
+    const last = this.past.at(-1);
+    if (!last) return;
+    this.past = this.past.slice(0, -1);
+    await this.plan(last, null);
+  }
+
+  async revert(): Promise<void> {
+    if (this.options !== NOTHING) await this.plan(NOTHING, this.options);
+  }
+
+  /** Asks again what a link or a reload brought along. */
+  async again(): Promise<void> {
+    if (this.options !== NOTHING) await this.plan(this.options, null);
+  }
+
+  forget(): void {
+    [this.options, this.past] = [NOTHING, []];
+  }
+
+  private async plan(options: Options, before: Options | null): Promise<void> {
+    const { viewer } = this;
+    const { base, skeleton, plan } = viewer;
+    if (!base || !skeleton || !plan) return;
+    const turn = ++this.turn;
+    if (before) this.past = [...this.past, before];
+    this.options = Object.keys(options).length ? options : NOTHING;
+    viewer.texts.emitted = null;
+    viewer.busy = 'planning';
+    try {
+      const next = this.options === NOTHING ? base : applied(base, await viewer.source.whatif(skeleton.id, skeleton.revision, options));
+      if (turn !== this.turn || viewer.base !== base) return; // another question, or another plan, came meanwhile
+      viewer.replan(next);
+      viewer.status = difference(plan, next);
+    } catch (error) {
+      if (turn !== this.turn) return;
+      if (error instanceof Refusal && error.status === 409) await viewer.refresh();
+      else viewer.fail(error);
+      if (before) [this.options, this.past] = [before, this.past.slice(0, -1)];
+    } finally {
+      if (turn === this.turn) viewer.busy = null;
+    }
+  }
+
+  /** The edits that make the question true in the program, file by file; null where topos knows none. */
+  async asCode(): Promise<{ title: string; patch: string } | null> {
+    const { base, skeleton, texts } = this.viewer;
+    if (!base || !skeleton) return null;
+    const ignored = new Set(this.options.ignore ?? []);
+    const blockers = base.regions.filter((r) => r.observations.length && r.observations.every((row) => ignored.has(row)));
+    const moves = (this.options.observe ?? []).length > 0; // observe elsewhere instead, or stop
+    const fixes = base.findings.flatMap((finding) => {
+      if (!blockers.some((region) => region.id === finding.region)) return [];
+      const known = (finding.fixes ?? (finding.fix ? [finding.fix] : [])).filter((fix) => fix.edits.length);
+      return known.find((fix) => fix.edits.some((edit) => edit.text.trim() !== '') === moves) ?? known.slice(0, 1);
+    });
+    if (!fixes.length) return null;
+    const byPath = new Map<string, (typeof fixes)[number]['edits']>();
+    for (const edit of fixes.flatMap((fix) => fix.edits)) {
+      const here = byPath.get(edit.path) ?? [];
+      if (!here.some((e) => e.line === edit.line && e.column === edit.column && e.text === edit.text)) byPath.set(edit.path, [...here, edit]);
+    }
+    const patches: string[] = [];
+    for (const [path, edits] of byPath) {
+      const index = skeleton.paths.indexOf(path);
+      if (index >= 0) patches.push(unified(path, await texts.get(index), edits));
+    }
+    return { title: [...new Set(fixes.map((fix) => fix.title))].join('; '), patch: patches.join('') };
+  }
+}
+
+/** Leaves out what is not asked. */
+export function defined(options: Options): Options {
+  const kept = Object.entries(options).filter(([, value]) => value !== undefined && !(Array.isArray(value) && value.length === 0));
+  return kept.length ? (Object.fromEntries(kept) as Options) : NOTHING;
+}
+
+function difference(before: Plan, after: Plan): string {
+  const old = new Map(before.regions.map((region) => [region.id, region.verdict]));
+  let count = 0;
+  for (const region of after.regions) {
+    if (old.get(region.id) !== region.verdict) count++;
+    old.delete(region.id);
+  }
+  count += old.size;
+  const [was, is] = [before.totals.planned?.seconds?.value, after.totals.planned?.seconds?.value];
+  const time = was !== undefined && is !== undefined && was !== is ? `, estimated ${is < was ? '−' : '+'}${seconds(Math.abs(is - was))}` : '';
+  return `${count} region${count === 1 ? '' : 's'} changed${time}`;
+}
