@@ -41,6 +41,7 @@ COMMANDS: Final = {
     "plan": Command("print the plan of a model", "topos_core.cli.plan", "TARGET"),
     "emit": Command("print a model as StableHLO", "topos_core.cli.emit", "TARGET"),
     "run": Command("run a model, and compare backends", "topos_core.cli.run", "TARGET"),
+    "bench": Command("measure a model and its regions against other frameworks", "topos_core.cli.bench", "TARGET"),
     "explain": Command(
         "explain a line of a model, a pattern or a code", "topos_core.cli.explain", "TARGET[:LINE]|PATTERN|CODE"
     ),

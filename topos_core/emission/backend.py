@@ -62,8 +62,8 @@ def run_xla(text: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     return compile_xla(text)(inputs)
 
 
-def compile_xla(text: str) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-    """Compiles with XLA for the CPU; gives what runs it. Raises like `run_xla`, and so does what it gives."""
+def load_xla(text: str) -> tuple[Any, Any]:
+    """Compiles with XLA for the CPU; gives jaxlib's loaded program and the device. Raises like `run_xla`."""
     module = parse(text)
     try:
         import jax
@@ -76,6 +76,14 @@ def compile_xla(text: str) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]
             program = device.client.compile_and_load(module, _jax.DeviceList((device,)), _jax.CompileOptions())
     except _jax.XlaRuntimeError as problem:
         raise BackendFailure(_first_line(str(problem))) from problem
+    return program, device
+
+
+def compile_xla(text: str) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+    """Compiles with XLA for the CPU; gives what runs it. Raises like `run_xla`, and so does what it gives."""
+    program, device = load_xla(text)
+    import jax
+    from jaxlib import _jax
 
     def run(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         try:

@@ -6,7 +6,7 @@ neither threads nor memory layout change a bit. Values are dropped after their l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal, overload
 
 import numpy as np
@@ -113,13 +113,16 @@ def fitted_parameters(tape: Tape, parameters: Parameters) -> dict[int, np.ndarra
     return fitted
 
 
-def evaluate(tape: Tape, bound: Mapping[int, np.ndarray], wanted: Iterable[int]) -> dict[int, np.ndarray]:
+def evaluate(
+    tape: Tape, bound: Mapping[int, np.ndarray], wanted: Iterable[int], after: Callable[[int], None] | None = None
+) -> dict[int, np.ndarray]:
     """Computes the wanted values and only what they need, dropping every other value after its last reader.
 
     Args:
         tape: A verified tape.
         bound: Arrays that are given: inputs, parameters, or any inner value that is known already.
         wanted: The values to give back.
+        after: Is told every value that was computed.
     """
     kept = set(wanted)
     last = _last_readers(tape, bound, kept)
@@ -139,6 +142,8 @@ def evaluate(tape: Tape, bound: Mapping[int, np.ndarray], wanted: Iterable[int])
             for operand in op.operands:
                 if last[operand] == value and operand not in kept:
                     values.pop(operand, None)
+            if after is not None:
+                after(value)
     return {value: values[value] for value in kept}
 
 

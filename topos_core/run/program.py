@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +23,8 @@ from topos_core.tape.type import TensorType, numpy_dtype
 
 FOLDED_GROWTH: Final = 4
 """A folded value may hold so many times the bytes of what it is made of; a splat must not become a large array."""
+
+After = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +75,24 @@ class Program:
     multiplies: bool
     pool: Pool
 
-    def run(self, inputs: Mapping[int, np.ndarray], threads: int, blas: int) -> dict[int, np.ndarray]:
+    def run(
+        self, inputs: Mapping[int, np.ndarray], threads: int, blas: int, after: After | None = None
+    ) -> dict[int, np.ndarray]:
         """Computes the kept values from checked inputs; they may share memory with each other and with the inputs.
 
         Args:
             inputs: One array per input value.
             threads: How many threads kernels may use.
             blas: How many threads recorded products use; 1 gives the interpreter's bits.
+            after: Is told the value of every step that is done.
         """
         with np.errstate(all="ignore"):
             if not self.multiplies:
-                return self._steps(inputs, threads)
+                return self._steps(inputs, threads, after)
             with blas_threads(blas):
-                return self._steps(inputs, threads)
+                return self._steps(inputs, threads, after)
 
-    def _steps(self, inputs: Mapping[int, np.ndarray], threads: int) -> dict[int, np.ndarray]:
+    def _steps(self, inputs: Mapping[int, np.ndarray], threads: int, after: After | None) -> dict[int, np.ndarray]:
         values = {**self.known, **inputs}
         for step in self.steps:
             if isinstance(step, RecordedStep):
@@ -101,6 +106,8 @@ class Program:
                 self._take(step, values, threads)
             for value in step.frees:
                 del values[value]
+            if after is not None:
+                after(step.value)
         return {value: values[value] for value in self.kept}
 
     def _take(self, step: TakenStep, values: dict[int, np.ndarray], threads: int) -> None:

@@ -138,6 +138,17 @@ class Agent:
         """Runs a traced target (`backend inputs compare fidelity threads seed cost machine`); gives `result`."""
         return self.request({"do": "run", "target": target, **arguments}, timeout, progress)
 
+    def bench(
+        self,
+        target: str,
+        *,
+        timeout: float | None = None,
+        progress: Progress | None = None,
+        **arguments: Any,
+    ) -> dict[str, Any]:
+        """Measures a traced target (`inputs seed threads rounds seconds regions contenders fidelity cost machine`); gives `result`."""
+        return self.request({"do": "bench", "target": target, **arguments}, timeout, progress)
+
     def request(
         self, message: Mapping[str, Any], timeout: float | None = None, progress: Progress | None = None
     ) -> dict[str, Any]:

@@ -125,6 +125,11 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
             _need(reply, "text", str)
         case "run":
             _need(reply, "result", dict)
+        case "bench":
+            result = _need(reply, "result", dict)
+            for key in ("contenders", "model", "regions"):
+                _need(result, key, list)
+            _check_display(result, "bench")
         case _:
             raise MessageError(f"no request is called {do!r}")
 

@@ -79,6 +79,8 @@ def perform(state: State, request: Mapping[str, Any], progress: Report) -> dict[
                 return traced.emit(request.get("options") or {}, verify=bool(request.get("verify")), progress=progress)
             case "run":
                 return {"result": traced.run(request, progress)}
+            case "bench":
+                return {"result": traced.bench(request, progress)}
     except BaseException as error:  # SystemExit and KeyboardInterrupt too: `example=` and `metric=` are user code
         return {"error": error_of(error, traced.path, state.root)}
     raise ValueError(f"no request is called {request['do']!r}")

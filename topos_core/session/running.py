@@ -49,7 +49,7 @@ def run_target(traced: Traced, request: Mapping[str, Any], progress: Report) -> 
     options = {key: request[key] for key in ("fidelity", "cost", "machine") if request.get(key) is not None}
     target = {"consumer": "stablehlo", "dialect": "xla"} if backend == "xla" else {"consumer": "home"}
     plan = traced.plan({"machine": "host", **options, **target})
-    inputs, origin = _inputs(traced, request.get("inputs"), int(request.get("seed") or 0))
+    inputs, origin = chosen_inputs(traced, request.get("inputs"), int(request.get("seed") or 0))
     run = _runner(traced, plan, backend, inputs, request.get("threads"))
     steps = 2 + _REPEATS + bool(request.get("compare"))
     progress(f"{backend}: first run", 0, steps)
@@ -87,7 +87,7 @@ def verify_text(traced: Traced, plan: Plan, text: str, progress: Report) -> dict
     from topos_core.run.interpreter import bind, evaluate
 
     progress("interpreter", 0, 3)
-    inputs, origin = _inputs(traced, None, 0)
+    inputs, origin = chosen_inputs(traced, None, 0)
     results = emitted_results(traced.tape, plan.data.observed)
     values = evaluate(traced.tape, bind(traced.tape, inputs), results)
     expected = [values[value] for value in results]
@@ -155,7 +155,7 @@ def _xla(plan: Plan, inputs: list[np.ndarray]) -> Run:
     return run
 
 
-def _inputs(traced: Traced, file: str | None, seed: int) -> tuple[list[np.ndarray], str]:
+def chosen_inputs(traced: Traced, file: str | None, seed: int) -> tuple[list[np.ndarray], str]:
     """Gives the inputs of a run and where they come from: a file, the entry's `example=`, or the seed."""
     tape = traced.tape
     names = [tape.names.get(value, f"input{at}") for at, value in enumerate(tape.inputs)]

@@ -97,6 +97,12 @@ class Traced:
 
         return run_target(self.with_weights(), request, progress)
 
+    def bench(self, request: Mapping[str, Any], progress: Report) -> dict[str, Any]:
+        """Measures the target against what else can run it; gives `topos.bench/1`."""
+        from topos_core.session.benching import bench_target
+
+        return bench_target(self.with_weights(), request, progress)
+
     def with_weights(self) -> Traced:
         """Gives the target with values for every parameter: a module of torch is traced without its weights.
 

@@ -1,0 +1,61 @@
+"""`topos bench` end to end: the table, the document and the picture of a small model. No time is asserted."""
+
+import json
+
+import pytest
+
+from topos_core.cli.main import main
+
+MODEL = """\
+import topos_core as tp
+from topos_core import nn
+
+
+@tp.model(x=tp.f32[32, 64])
+def main(x):
+    return nn.softmax(nn.softmax(x) + 1).sum()
+"""
+
+
+@pytest.fixture
+def project(empty_project):
+    (empty_project / "pyproject.toml").write_text("")
+    (empty_project / "model.py").write_text(MODEL)
+    return empty_project
+
+
+def bench(*arguments):
+    return main(["bench", "model.py:main", "--rounds", "1", "--seconds", "0", "--threads", "1", *arguments])
+
+
+def test_the_document_has_the_model_and_each_region_once_with_its_place(project, capsys):
+    assert bench("--with", "home,interpreter,onnxruntime", "--json", "--cost", "always") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "topos.bench/1"
+    assert [row["contender"] for row in document["model"]] == ["home", "interpreter"]
+    first, second = (region for region in document["regions"] if region["pattern"] == "softmax")
+    measured, alike = (first, second) if first["figures"] else (second, first)
+    assert measured["alike"] == [alike["id"]]
+    assert alike["figures"] == []
+    assert all(row["failure"] is None and row["error"]["relative"] < 1e-5 for row in measured["figures"])
+    for region in (first, second):
+        assert (region["path"], region["line"]) == ("model.py", 7)
+        assert region["seconds"]["basis"] == region["recorded_seconds"]["basis"] == "measured"
+    steps = {step["region"] for step in document["profile"]["steps"]}
+    assert {first["id"], second["id"]} <= steps
+    left = {row["name"]: row["left_out"] for row in document["contenders"]}
+    assert left == {"home": None, "interpreter": None, "onnxruntime": "runs ONNX files; the target is none"}
+
+
+def test_the_table_says_what_was_compared_and_the_picture_is_a_png(project, capsys):
+    pytest.importorskip("matplotlib")
+    assert bench("--with", "home,interpreter", "--regions", "0", "--png", "times.png") == 0
+    printed = capsys.readouterr()
+    assert "the recorded ops in NumPy, BLAS on one thread" in printed.out
+    assert "error vs f64" in printed.out
+    assert (project / "times.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_contender_that_is_none_is_refused_with_those_that_are(project, capsys):
+    assert bench("--with", "home,tensorflow") == 2
+    assert "'tensorflow'; there are home, interpreter, torch" in capsys.readouterr().err
