@@ -1,6 +1,6 @@
-"""Microseconds per op of keys, terms and the whole search on growing tapes without repeated results.
+"""Microseconds per op of recognition and planning on growing tapes, phase by phase, with and without repeated blocks.
 
-python benchmarks/matching.py [OPS...]
+python -m benchmarks.matching [OPS...]
 """
 
 from __future__ import annotations
@@ -9,129 +9,89 @@ import gc
 import math
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
-import numpy as np
-
+from benchmarks.networks import NETWORKS, recorded
 from topos_core.matching.catalog import patterns
 from topos_core.matching.core import Keys
 from topos_core.matching.search import search
 from topos_core.matching.template import templates
 from topos_core.matching.term import Index, Named, recognise
-from topos_core.recording.recorder import Recorder, recording
-from topos_core.recording.value import Value
-from topos_core.tape.span import Location
-from topos_core.tape.tape import Observation, Structure, Tape
-from topos_core.tape.type import TensorType
+from topos_core.plan.consumers import consumers
+from topos_core.plan.planner import Planner
+from topos_core.plan.request import Request
+from topos_core.tape.tape import Tape
+
+SIZES: Final = (500, 3000, 10000, 25000, 50000)
 
 
-def layer_norm(x: Any, scale: Any, shift: Any) -> Any:
-    centred = x - x.mean(-1, keepdims=True)
-    return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5) * scale + shift
+@contextmanager
+def collector_off() -> Iterator[None]:
+    """Keeps the cyclic collector out of a measurement."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
-def transformer_block(given: Callable[..., Any], x: Any, width: int, heads: int, mask: Any) -> Any:
-    batch, length = x.shape[:2]
-    h = layer_norm(x, given(width), given(width))
-    q, k, v = (
-        (h @ given(width, width) + given(width)).reshape(batch, length, heads, width // heads).transpose(0, 2, 1, 3)
-        for _ in range(3)
-    )
-    scores = q @ k.swapaxes(-1, -2) * (width // heads) ** -0.5 + mask
-    powers = np.exp(scores - scores.max(-1, keepdims=True))
-    seen = (powers / powers.sum(-1, keepdims=True)) @ v
-    x = x + (seen.transpose(0, 2, 1, 3).reshape(batch, length, width) @ given(width, width) + given(width))
-    h = layer_norm(x, given(width), given(width))
-    u = h @ given(width, 4 * width) + given(4 * width)
-    u = 0.5 * u * (1 + np.tanh(math.sqrt(2 / math.pi) * (u + 0.044715 * u**3)))
-    return x + (u @ given(4 * width, width) + given(width))
+def best(action: Callable[[], Any], times: int) -> tuple[float, Any]:
+    """Gives the least CPU seconds of several runs, and what the last of them gave."""
+    least, result = math.inf, None
+    for _ in range(times):
+        with collector_off():
+            start = time.process_time()
+            result = action()
+            least = min(least, time.process_time() - start)
+    return least, result
 
 
-def transformer(given: Callable[..., Any], more: Callable[[], bool]) -> Any:
-    x, mask = given(2, 128, 768), given(128, 128)
-    while more():
-        x = transformer_block(given, x, 768, 12, mask)
-    return x
+def measured(name: str, tape: Tape, times: int) -> None:
+    """Prints one line: what each phase costs an op, and one what-if.
 
-
-def convolution(given: Callable[..., Any], x: Any, out: int) -> Any:
-    batch, channels, height, width = x.shape
-    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
-    rows = windows.transpose(0, 2, 3, 1, 4, 5).reshape(batch * height * width, channels * 9)
-    y = rows @ given(out, channels, 3, 3).reshape(out, channels * 9).T
-    return y.reshape(batch, height, width, out).transpose(0, 3, 1, 2)
-
-
-def batch_norm(given: Callable[..., Any], x: Any) -> Any:
-    column = (1, x.shape[1], 1, 1)
-    centred = x - x.mean((0, 2, 3), keepdims=True)
-    variance = (centred * centred).mean((0, 2, 3), keepdims=True)
-    return centred / np.sqrt(variance + 1e-5) * given(*column) + given(*column)
-
-
-def resnet(given: Callable[..., Any], more: Callable[[], bool]) -> Any:
-    x = given(8, 64, 14, 14)
-    while more():
-        y = np.maximum(batch_norm(given, convolution(given, x, 64)), 0)
-        y = batch_norm(given, convolution(given, y, 64))
-        x = np.maximum(x + y, 0)
-    return x
-
-
-def recorded(network: Callable[..., Any], least: int) -> Tape:
-    recorder = Recorder()
-
-    def given(*shape: int) -> Value:
-        return recorder.source("input", TensorType("f32", shape))
-
-    with recording(recorder), recorder.at(Location(())):
-        result = network(given, lambda: len(recorder.ops) < least)
-    inputs = tuple(value for value, op in enumerate(recorder.ops) if op.name == "input")
-    observed = (Observation(result.index, "output", None, 0),)
-    return Tape(
-        tuple(recorder.ops), inputs, (), (result.index,), Structure("leaf", index=0), {}, observed, (Location(()),), {}
-    )  # fmt: skip
-
-
-def measured(name: str, network: Callable[..., Any], least: int) -> None:
-    tape = recorded(network, least)
+    `keys` and `terms` are parts of `search`; `ready` is what a planner works out before its first request, `elected` that
+    request, `what-if` a second one that observes a value inside the largest match.
+    """
     known = list(patterns().values())
     index = Index([Named(p.identifier, p.term) for p in known if p.term is not None])
+    keyed, keys = best(lambda: Keys(tape), times)
+    termed, recognised = best(lambda: recognise(keys, index), times)
+    searched, pool = best(lambda: search(tape, known), times)
+    ready, _ = best(lambda: Planner(tape, pool, consumers()), times)
+    planners = [Planner(tape, pool, consumers()) for _ in range(times)]
+    first = min(best(lambda: ready_one.plan(Request(machine="reference")), 1)[0] for ready_one in planners)  # noqa: B023
+    largest = max(pool.matches, key=lambda match: len(match.computing))
+    inner = max(largest.computing - {largest.root}, default=largest.root)
+    asked = Request(machine="reference", observe=(inner,))
+    again = min(best(lambda: ready_one.plan(asked), 1)[0] for ready_one in planners)  # noqa: B023
     count = len(tape.ops)
-    best = [math.inf] * 3
-    for _ in range(3):
-        gc.collect()
-        gc.disable()
-        marks = [time.process_time()]
-        keys = Keys(tape)
-        marks.append(time.process_time())
-        recognised = recognise(keys, index)
-        marks.append(time.process_time())
-        pool = search(tape, known)
-        marks.append(time.process_time())
-        gc.enable()
-        best = [min(least, after - before) for least, before, after in zip(best, marks, marks[1:], strict=False)]
-    each = lambda seconds: f"{seconds / count * 1e6:6.1f}"  # noqa: E731
+    phases = {"keys": keyed, "terms": termed, "search": searched, "ready": ready, "elected": first}
+    phases["all"] = searched + ready + first
+    told = "  ".join(f"{phase} {seconds / count * 1e6:5.1f}" for phase, seconds in phases.items())
     print(
-        f"{name:12s} {count:6d} ops  keys {each(best[0])} us/op  terms {each(best[1])}  "
-        f"whole search {each(best[2])}  tries/op {recognised.tries / count:.2f}  "
-        f"functions/op {len(keys.table.funcs) / count:.2f}  near misses {len(pool.near_misses)}  "
-        f"{dict(Counter(match.pattern for match in pool.matches))}",
+        f"{name:21s} {count:6d} ops  us/op: {told}  what-if {again * 1e3:6.1f} ms  "
+        f"tries/op {recognised.tries / count:.2f}  matches {len(pool.matches)}  near misses {len(pool.near_misses)}",
         flush=True,
     )
 
 
 def main(sizes: list[int]) -> None:
+    """Prints the curves."""
     start = time.process_time()
     count = sum(len(templates(p.term)) for p in patterns().values() if p.term is not None)
     print(f"{count} templates traced in {(time.process_time() - start) * 1e3:.0f} ms")
-    for name, network in (("transformer", transformer), ("resnet", resnet)):
-        for least in sizes:
-            measured(name, network, least)
+    for repeats in (False, True):
+        for name in NETWORKS:
+            for least in sizes:
+                measured(
+                    f"{name}{' repeated' if repeats else ''}",
+                    recorded(name, least, repeats),
+                    3 if least <= 12000 else 1,
+                )
 
 
 if __name__ == "__main__":
-    main([int(argument) for argument in sys.argv[1:]] or [3000, 12000])
+    main([int(argument) for argument in sys.argv[1:]] or list(SIZES))

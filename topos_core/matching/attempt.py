@@ -125,27 +125,32 @@ class Attempt:
 
     def match(self, template: Func, func: Func, map_: Map) -> Coefficient | None:
         """Matches `func` used with a map: gives the factor in `func(map) == factor * template`, or None."""
-        factor = self._match(template, func, map_)
+        kind = template.kind
+        factor: Coefficient | None
+        if kind == "hole":
+            factor = self._bind(template.name, func, map_)
+            if factor is not None:
+                self.steps += 1
+            return factor
+        if kind != func.kind:
+            return (
+                self.fail("shape", "a constant", func, func)
+                if kind == "one"
+                else self.fail("kind", template, func, func)
+            )
+        if kind == "one":
+            factor = 1.0
+        elif kind == "apply":
+            factor = self._match_apply(template, func, map_)
+        elif kind == "reduce":
+            factor = self._match_reduce(template, func, map_)
+        else:
+            kids = [Kid(below, composed(inner, map_), weight) for below, inner, weight in func.kids]
+            factor = self._assign(template, func, kids)
         if factor is not None:
             self.steps += 1
-            if template.kind != "hole":
-                self.held.append(Held(template, func, map_, factor))
+            self.held.append(Held(template, func, map_, factor))
         return factor
-
-    def _match(self, template: Func, func: Func, map_: Map) -> Coefficient | None:
-        kind = template.kind
-        if kind == "hole":
-            return self._bind(template.name, func, map_)
-        if kind == "one":
-            return 1.0 if func.kind == "one" else self.fail("shape", "a constant", func, func)
-        if kind != func.kind:
-            return self.fail("kind", template, func, func)
-        if kind == "apply":
-            return self._match_apply(template, func, map_)
-        if kind == "reduce":
-            return self._match_reduce(template, func, map_)
-        kids = [Kid(kid.func, composed(kid.map, map_), kid.weight) for kid in func.kids]
-        return self._assign(template, func, kids)
 
     def _match_apply(self, template: Func, func: Func, map_: Map) -> Coefficient | None:
         if template.name != func.name:
@@ -178,7 +183,7 @@ class Attempt:
             self._set(self.reduced, digit, label)
         self.reductions.append((label, fresh, func))
         outer = (*map_, *fresh)
-        kids = [Kid(kid.func, composed(kid.map, outer), kid.weight) for kid in func.kids]
+        kids = [Kid(below, composed(inner, outer), weight) for below, inner, weight in func.kids]
         own = self._assign(template, func, kids)
         if own is not None:
             sign = 1.0 if template.name == func.name else -1.0  # the greatest of -x is minus the least of x
@@ -188,24 +193,22 @@ class Attempt:
     def _assign(self, template: Func, func: Func, kids: list[Kid]) -> Coefficient | None:
         """Gives each operand of the template one of the program's: as written first, then with shared ones opened."""
         kind = "product" if template.kind == "reduce" else func.kind
+        nested = [k for k, kid in enumerate(kids) if kid.func.kind == kind and _opens(kind, kid)]
+        if not nested:
+            return self._assign_once(template, func, kids)
         tries = [kids]
-        nested = [k for k, kid in enumerate(kids) if _opens(kind, kid)]
-        if nested:  # one at a time first: the x of `x * r` may itself be a product
-            if len(nested) > 1:
-                tries += [_opened(kind, kids, (k,)) for k in nested[:3]]
-            tries.append(_opened(kind, kids, nested))
+        if len(nested) > 1:  # one at a time first: the x of `x * r` may itself be a product
+            tries += [_opened(kind, kids, (k,)) for k in nested[:3]]
         wanted = len(template.kids)
-        for k, operands in enumerate(tries):
-            last = k + 1 == len(tries)
-            if not last and not wanted <= len(operands) <= wanted + 1:
+        for operands in tries:
+            if not wanted <= len(operands) <= wanted + 1:
                 continue
             mark = self._mark()
             factor = self._assign_once(template, func, operands)
             if factor is not None:
                 return factor
-            if not last:
-                self._undo(mark)
-        return None
+            self._undo(mark)
+        return self._assign_once(template, func, _opened(kind, kids, nested))
 
     def _assign_once(self, template: Func, func: Func, kids: list[Kid]) -> Coefficient | None:
         constant, wanted = func.constant, template.constant
@@ -241,12 +244,14 @@ class Attempt:
     def _order(self, template: Func) -> Sequence[Kid]:
         """Gives the operands of a template's function, the most specific first: holes last, among them the bound first."""
         order = self.template.orders[template.number]
-        if len(order) < 2 or order[-2].func.kind != "hole" or not self.bound:
+        bound = self.bound
+        if len(order) < 2 or not bound or order[-2].func.kind != "hole":
             return order
-        return sorted(
-            order,
-            key=lambda kid: (kid.func.kind == "hole", kid.func.kind == "hole" and kid.func.name not in self.bound),
-        )
+        first = next(k for k, kid in enumerate(order) if kid.func.kind == "hole")
+        known = [kid for kid in order[first:] if kid.func.name in bound]
+        if not known or len(known) == len(order) - first:
+            return order
+        return [*order[:first], *known, *(kid for kid in order[first:] if kid.func.name not in bound)]
 
     def _pick_factors(
         self, order: Sequence[Kid], kids: list[Kid], factor: Coefficient, func: Func
@@ -254,17 +259,19 @@ class Attempt:
         if not order:
             return factor
         wanted, rest = order[0], order[1:]
-        candidates = [k for k, kid in enumerate(kids) if kid.weight == wanted.weight and _may_be(wanted.func, kid.func)]
+        weight = wanted.weight
+        candidates = [k for k, kid in enumerate(kids) if kid.weight == weight and _may_be(wanted.func, kid.func)]
+        several = len(candidates) > 1
         for k in self._ordered(candidates, wanted, kids, True):
             kid = kids[k]
-            mark = self._mark()
+            mark = self._mark() if several else ()
             own = self.match(wanted.func, kid.func, kid.map)
             if own is not None:
                 more = factor if type(own) is float and own == 1.0 else factor * power_of(own, kid.weight)
                 result = self._pick_factors(rest, [*kids[:k], *kids[k + 1 :]], more, func)
                 if result is not None:
                     return result
-            if len(candidates) > 1:
+            if several:
                 self._undo(mark)
         return None
 
@@ -275,16 +282,17 @@ class Attempt:
             return pairs, kids
         wanted, rest = order[0], order[1:]
         candidates = [k for k, kid in enumerate(kids) if _may_be(wanted.func, kid.func)]
+        several = len(candidates) > 1
         for k in self._ordered(candidates, wanted, kids, False):
             kid = kids[k]
-            mark = self._mark()
+            mark = self._mark() if several else ()
             own = self.match(wanted.func, kid.func, kid.map)
             if own is not None:
                 pair = (kid.weight * own, wanted.weight)
                 result = self._pick_terms(rest, [*kids[:k], *kids[k + 1 :]], (*pairs, pair), func)
                 if result is not None:
                     return result
-            if len(candidates) > 1:
+            if several:
                 self._undo(mark)
         return None
 
@@ -330,6 +338,8 @@ class Attempt:
             return 1.0
         if known[0] is not func:
             return self.fail("identity", (hole, known[0]), func, func)
+        if known[1] == map_:
+            return 1.0
         mark = self._mark()
         for a, b in zip(known[1], map_, strict=True):
             if not self.unify(a, b):
@@ -347,22 +357,34 @@ class Attempt:
 
     def unify(self, a: Form, b: Form) -> bool:
         """Makes two forms one, if reduced digits may stand for others; a root's digit stands for itself alone."""
+        if type(a) is int and type(b) is int:
+            return self._same(a, b)
         first, left = (0, ((a, 1),)) if isinstance(a, int) else a
         second, right = (0, ((b, 1),)) if isinstance(b, int) else b
         if first != second or len(left) != len(right):
             return False
         for (d, c), (e, k) in zip(sorted(left, key=_by_weight), sorted(right, key=_by_weight), strict=True):
-            d, e = self.root_of(d), self.root_of(e)
-            if c != k or self.extents[d] != self.extents[e]:
+            if c != k or not self._same(d, e):
                 return False
-            if d == e:
-                continue
-            if d in self.reduced and (e not in self.reduced or e < d):
-                self._set(self.alias, d, e)
-            elif e in self.reduced:
-                self._set(self.alias, e, d)
-            else:
-                return False
+        return True
+
+    def _same(self, d: int, e: int) -> bool:
+        """Makes two digits one."""
+        alias = self.alias
+        while d in alias:
+            d = alias[d]
+        while e in alias:
+            e = alias[e]
+        if d == e:
+            return True
+        if self.extents[d] != self.extents[e]:
+            return False
+        if d in self.reduced and (e not in self.reduced or e < d):
+            self._set(alias, d, e)
+        elif e in self.reduced:
+            self._set(alias, e, d)
+        else:
+            return False
         return True
 
     def equate(self, found: Coefficient, expected: Coefficient, what: str, func: Func) -> None:
@@ -373,6 +395,7 @@ class Attempt:
 
 
 _EITHER_WAY = frozenset(("maximum", "minimum", "compare:eq", "compare:ne"))
+_EXTREMES = {"max", "min"}
 _RANKS = {"missing": 0, "kind": 1, "extra": 1}
 
 
@@ -383,15 +406,13 @@ def _by_weight(term: tuple[int, int]) -> int:
 def _may_be(template: Func, func: Func) -> bool:
     if template.kind == "hole":
         return True
-    if template.kind == "reduce" and template.name in ("max", "min"):
-        return func.kind == "reduce" and func.name in ("max", "min")
-    return func.kind == template.kind and func.name == template.name
+    if func.kind != template.kind:
+        return False
+    return func.name == template.name or (template.kind == "reduce" and {template.name, func.name} == _EXTREMES)
 
 
 def _opens(kind: str, kid: Kid) -> bool:
     func = kid.func
-    if func.kind != kind:
-        return False
     if kind == "sum":
         return func.constant is None
     return all(power(inner.weight, kid.weight, len(func.kids)) is not None for inner in func.kids)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from topos_core.matching.attempt import Attempt
-from topos_core.matching.closure import computes
+from topos_core.matching.closure import computing
 from topos_core.matching.core import FACTOR, Keys
 from topos_core.matching.facts import Layout
 from topos_core.matching.func import Func
@@ -56,8 +56,7 @@ class Found:
     @property
     def computing(self) -> frozenset[int]:
         """Collects the root and what carries arithmetic."""
-        tape = self.keys.tape
-        return frozenset((self.root, *(value for value in self.interior if computes(tape, value))))
+        return computing(self.keys.tape, self.root, self.interior)
 
     def constant(self, name: str) -> float:
         """Gives a constant of the pattern: as it was recorded, where one number of the match is it."""
@@ -124,24 +123,32 @@ class Found:
             order: Ranks digits, the most significant first.
             apart: Labels whose digits stay axes of their own; one that the value does not vary along gets extent 1.
         """
+        labels = {digit: label for label, digits in self.attempt.labels.items() for digit in digits}
         pieces: list[tuple[int, str, tuple[int, int]]] = []
         for row in rows:
-            for part in row:
-                label = self.label_of(part.digit)
-                place = (order[part.digit], -part.weight)
+            for extent, digit, weight in row:
+                label = labels[digit]
+                place = (order[digit], -weight)
                 last = pieces[-1] if pieces else None
                 if last and last[1] == label and label not in apart and self._continues(rows, last[2], place, order):
-                    pieces[-1] = (last[0] * part.extent, label, place)
+                    pieces[-1] = (last[0] * extent, label, place)
                 else:
-                    pieces.append((part.extent, label, place))
-        shown = {part.digit for row in rows for part in row}
-        for label in apart:
-            digits = self.attempt.labels[label]
-            if shown & set(digits):
-                pieces += [(1, label, (order[digit], 0)) for digit in digits if digit not in shown]
-        ranks = [sorted(p for _, other, p in pieces if other == label).index(place) for _, label, place in pieces]
+                    pieces.append((extent, label, place))
+        if apart:
+            shown = {part.digit for row in rows for part in row}
+            for label in apart:
+                digits = self.attempt.labels[label]
+                if shown & set(digits):
+                    pieces += [(1, label, (order[digit], 0)) for digit in digits if digit not in shown]
+        places: dict[str, list[tuple[int, int]]] = {}
+        for _, label, place in pieces:
+            places.setdefault(label, []).append(place)
+        for row_of_places in places.values():
+            row_of_places.sort()
         return Layout(
-            tuple(extent for extent, _, _ in pieces), tuple(roles[label] for _, label, _ in pieces), tuple(ranks)
+            tuple([extent for extent, _, _ in pieces]),
+            tuple([roles[label] for _, label, _ in pieces]),
+            tuple([places[label].index(place) for _, label, place in pieces]),
         )
 
     def _continues(self, rows: Rows, before: tuple[int, int], after: tuple[int, int], order: Mapping[int, int]) -> bool:
@@ -186,24 +193,29 @@ def _candidates(keys: Keys, template: Template, attempt: Attempt, root: int, rel
     for hole in template.holes:
         wanted.setdefault(attempt.bound[hole][0].number, []).append((hole, attempt.known[FACTOR + hole]))
     out: dict[str, list[int]] = {hole: [] for hole in template.holes}
-    seen, todo = {root}, list(keys.tape.ops[root].operands)
+    ops, funcs, windows = keys.tape.ops, keys.funcs, keys.windows
+    seen, todo = {root}, list(ops[root].operands)
     while todo:
         value = todo.pop()
         if value in seen:
             continue
         seen.add(value)
-        window = keys.windows.get(value)
-        holes = wanted.get(keys.funcs[value].number, [])
-        hit = [hole for hole, factor in holes if close_to(keys, value, factor, relative)]
-        for hole, _ in wanted.get(window, []) if window is not None else ():
-            out[hole].append(value)
-        for hole in hit:
-            out[hole].append(value)
-        if window in wanted or _stops(keys, value, bool(holes), bool(hit)):
-            continue
-        todo += keys.tape.ops[value].operands
+        window = windows.get(value)
+        holes = wanted.get(funcs[value].number)
+        if window is not None and window in wanted:
+            for hole, _ in wanted[window]:
+                out[hole].append(value)
+        if holes is not None:
+            hit = [hole for hole, factor in holes if close_to(keys, value, factor, relative)]
+            for hole in hit:
+                out[hole].append(value)
+            if _stops(keys, value, bool(hit)):
+                continue
+        if window is None or window not in wanted:
+            todo += ops[value].operands
     for values in out.values():
-        values.sort(key=lambda value: (keys.is_movement(value), value))
+        if len(values) > 1:
+            values.sort(key=lambda value: (keys.is_movement(value), value))
     return out
 
 
@@ -216,29 +228,31 @@ def _interior(
         wanted.setdefault(attempt.bound[hole][0].number, []).append(attempt.known[FACTOR + hole])
     scalars = {func.number for func in attempt.scalars.values()}
     inside: set[int] = set()
-    seen, todo = {root}, list(keys.tape.ops[root].operands)
-    ops = keys.tape.ops
+    ops, funcs = keys.tape.ops, keys.funcs
+    seen, todo = {root, *bound}, list(ops[root].operands)
     while todo:
         value = todo.pop()
-        if value in seen or value in bound:
+        if value in seen:
             continue
         seen.add(value)
-        number = keys.funcs[value].number
-        factors = wanted.get(number, ())
-        hit = any(close_to(keys, value, factor, relative) for factor in factors)
-        if _stops(keys, value, bool(factors), hit) or number in scalars:
+        number = funcs[value].number
+        factors = wanted.get(number)
+        if factors is not None and _stops(
+            keys, value, any(close_to(keys, value, factor, relative) for factor in factors)
+        ):
             continue  # a twin of what is bound, or what it is computed from
-        if ops[value].name in ("input", "parameter", "opaque", "pick"):
+        if number in scalars:
+            continue
+        op = ops[value]
+        if op.name in ("input", "parameter", "opaque", "pick"):
             return None
         inside.add(value)
-        todo += ops[value].operands
+        todo += op.operands
     return frozenset(inside)
 
 
-def _stops(keys: Keys, value: int, same: bool, hit: bool) -> bool:
-    """Says whether a walk towards the inputs ends at a value: the bound value itself, or what it is a multiple of."""
-    if not same:
-        return False
+def _stops(keys: Keys, value: int, hit: bool) -> bool:
+    """Says whether a walk towards the inputs ends at a value that is a multiple of what is bound."""
     if keys.is_movement(value):  # a movement that is no view of anything, such as different values side by side
         return keys.funcs[keys.tape.ops[value].operands[0]] is not keys.funcs[value]
     return hit or keys.uses.source[value] == value

@@ -1,13 +1,13 @@
 """Batch norms over a value's channels, read as `A * y + B` with one number per channel.
 
-An expression of one value and of per-channel vectors is multiplied out into monomials with rational exponents, so it does
-not matter whether scale and shift were folded, in which order they stand, or where the root was taken.
+An expression of one value and of per-channel vectors is multiplied out into monomials whose exponents are halves (floats
+hold them exactly), so it does not matter whether scale and shift were folded, in which order they stand, or where the root
+was taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -22,12 +22,12 @@ Frame = tuple[Digits, ...]
 """The axes of a value; every digit has one coefficient, what a step of it adds to the channel's number."""
 
 Atom = Any  # `VALUE`, the number of a vector's value, or a polynomial (under a root)
-Monomial = tuple[tuple[Atom, Fraction], ...]
+Monomial = tuple[tuple[Atom, float], ...]
 Polynomial = dict[Monomial, float]
 
 VALUE: Final = "y"
 DEPTH: Final = 16
-HALF: Final = Fraction(1, 2)
+HALF: Final = 0.5
 _ARITHMETIC: Final = frozenset(("add", "sub", "mul", "div", "pow", "sqrt", "rsqrt", "neg"))
 TERMS: Final = 16
 """Monomials kept; a batch norm multiplied out has three."""
@@ -44,20 +44,97 @@ class Norm(NamedTuple):
     epsilon: float
 
 
-def read_norm(
-    context: Context,
-    root: int,
-    channels: int,
-    is_leaf: Callable[[int], bool],
-    frame_of: Callable[[int], Frame | None],
-) -> Norm | None:
-    """Reads a value as `(y - mean) / sqrt(variance + epsilon) * scale + shift` of one leaf `y`.
+class Norms:
+    """Reads the batch norms of one tape; what an operand multiplies out to is worked out once.
 
-    `frame_of` gives the frame of every value that is computed from the leaf element by element, or moved.
+    Args:
+        context: The tape.
+        is_leaf: Says whether a value can be what is normalised.
+        frame_of: Gives the frame and the number of channels of every value that is computed from a leaf element by
+            element, or moved.
     """
-    reader = _Reader(context, channels, is_leaf, frame_of)
-    polynomial = reader.above(root, 0)
-    return None if polynomial is None or reader.leaf is None else _norm(reader.leaf, polynomial)
+
+    def __init__(
+        self,
+        context: Context,
+        is_leaf: Callable[[int], bool],
+        frame_of: Callable[[int], tuple[Frame, int] | None],
+    ) -> None:
+        self._context = context
+        self._is_leaf = is_leaf
+        self._frame_of = frame_of
+        self._known: dict[int, _Read | None] = {}
+
+    def read(self, root: int) -> Norm | None:
+        """Reads a value as `(y - mean) / sqrt(variance + epsilon) * scale + shift` of one leaf `y`.
+
+        Values are read in tape order: whether an operand is a leaf is known by then.
+        """
+        read = self._known[root] = self._above(root)
+        return None if read is None else _norm(read.leaf, read.polynomial)
+
+    def _below(self, value: int) -> _Read | None:
+        """Reads an operand that leads to the leaf."""
+        if self._is_leaf(value):
+            return _Read(value, {((VALUE, 1.0),): 1.0}, 0)
+        if value not in self._known:
+            self._known[value] = self._above(value)
+        return self._known[value]
+
+    def _above(self, value: int) -> _Read | None:
+        """Reads an op above the leaf: one operand leads to the leaf, the other varies by channel alone."""
+        op = self._context.op(value)
+        laid = self._frame_of(value)
+        if laid is None:
+            return None
+        if op.name in ("reshape", "permute"):
+            below = self._below(op.operands[0])
+            return None if below is None or below.depth >= DEPTH else below._replace(depth=below.depth + 1)
+        if op.name not in ("add", "sub", "mul", "div"):
+            return None
+        leaf, depth = None, 0
+        parts: list[Polynomial] = []
+        for operand in op.operands:
+            if self._frame_of(operand) is None:
+                part = self._vector(operand, *laid, 0)
+                if part is None:
+                    return None
+                parts.append(part)
+                continue
+            below = self._below(operand)
+            if below is None or below.depth >= DEPTH or (leaf is not None and leaf != below.leaf):
+                return None
+            leaf, depth = below.leaf, max(depth, below.depth + 1)
+            parts.append(below.polynomial)
+        polynomial = None if leaf is None else _combined(op.name, parts[0], parts[1])
+        return None if polynomial is None or leaf is None else _Read(leaf, polynomial, depth)
+
+    def _vector(self, value: int, frame: Frame, channels: int, depth: int) -> Polynomial | None:
+        """Reads a value that varies by channel alone, or a number."""
+        number = _number(self._context, value)
+        if number is not None:
+            return {(): number} if number else {}
+        found = channel_vector(self._context, frame, channels, value)
+        if found is None:
+            return None
+        op = self._context.op(found)
+        if op.name in _ARITHMETIC and depth < DEPTH:
+            inner = flat_frame(op.type.shape)
+            parts = [self._vector(operand, inner, channels, depth + 1) for operand in op.operands]
+            read = [part for part in parts if part is not None]
+            if len(read) == len(parts):
+                combined = _applied(op.name, read[0]) if len(read) == 1 else _combined(op.name, read[0], read[1])
+                if combined is not None:
+                    return combined
+        return {((found, 1.0),): 1.0}
+
+
+class _Read(NamedTuple):
+    """What a value is: a polynomial of one leaf, so many ops above it."""
+
+    leaf: int
+    polynomial: Polynomial
+    depth: int
 
 
 def channel_vector(context: Context, frame: Frame, channels: int, value: int) -> int | None:
@@ -82,69 +159,11 @@ def flat_frame(shape: Sequence[int]) -> Frame:
     return tuple((Digit(e, (w,)),) if e != 1 else () for e, w in zip(shape, weights, strict=True))
 
 
-class _Reader:
-    """Multiplies out one expression; `leaf` is the value that it is an expression of."""
-
-    def __init__(
-        self,
-        context: Context,
-        channels: int,
-        is_leaf: Callable[[int], bool],
-        frame_of: Callable[[int], Frame | None],
-    ) -> None:
-        self._context = context
-        self._channels = channels
-        self._is_leaf = is_leaf
-        self._frame_of = frame_of
-        self.leaf: int | None = None
-
-    def above(self, value: int, depth: int) -> Polynomial | None:
-        """Reads an op above the leaf: one operand leads to the leaf, the other varies by channel alone."""
-        op = self._context.op(value)
-        if depth > 0 and self._is_leaf(value):
-            self.leaf = value if self.leaf is None else self.leaf
-            return {((VALUE, Fraction(1)),): 1.0} if self.leaf == value else None
-        frame = self._frame_of(value)
-        if frame is None or depth > DEPTH:
-            return None
-        if op.name in ("reshape", "permute"):
-            return self.above(op.operands[0], depth + 1)
-        if op.name not in ("add", "sub", "mul", "div"):
-            return None
-        parts: list[Polynomial] = []
-        for operand in op.operands:
-            leads = self._frame_of(operand) is not None
-            part = self.above(operand, depth + 1) if leads else self._vector(operand, frame, depth + 1)
-            if part is None:
-                return None
-            parts.append(part)
-        return _combined(op.name, parts[0], parts[1])
-
-    def _vector(self, value: int, frame: Frame, depth: int) -> Polynomial | None:
-        """Reads a value that varies by channel alone, or a number."""
-        number = _number(self._context, value)
-        if number is not None:
-            return {(): number} if number else {}
-        found = channel_vector(self._context, frame, self._channels, value)
-        if found is None:
-            return None
-        op = self._context.op(found)
-        if op.name in _ARITHMETIC and depth < DEPTH:
-            inner = flat_frame(op.type.shape)
-            parts = [self._vector(operand, inner, depth + 1) for operand in op.operands]
-            read = [part for part in parts if part is not None]
-            if len(read) == len(parts):
-                combined = _applied(op.name, read[0]) if len(read) == 1 else _combined(op.name, read[0], read[1])
-                if combined is not None:
-                    return combined
-        return {((found, Fraction(1)),): 1.0}
-
-
 def _norm(leaf: int, polynomial: Polynomial) -> Norm | None:
     slope: list[tuple[Monomial, float]] = []
     rest: Polynomial = {}
     for monomial, coefficient in polynomial.items():
-        power = dict(monomial).get(VALUE, Fraction(0))
+        power = dict(monomial).get(VALUE, 0.0)
         if power == 1:
             slope.append((tuple(a for a in monomial if a[0] != VALUE), coefficient))
         elif power == 0:
@@ -183,11 +202,11 @@ def _norm(leaf: int, polynomial: Polynomial) -> Norm | None:
     return Norm(leaf, mean, variance[0][0], scales[0] if scales else None, shift, epsilon)
 
 
-def _quotient(powers: dict[Atom, Fraction], factors: dict[Atom, Fraction]) -> int | None:
+def _quotient(powers: dict[Atom, float], factors: dict[Atom, float]) -> int | None:
     """Divides a monomial by the slope: what is left must be one vector, the mean."""
     left = dict(powers)
     for atom, power in factors.items():
-        left[atom] = left.get(atom, Fraction(0)) - power
+        left[atom] = left.get(atom, 0.0) - power
     remaining = [(atom, power) for atom, power in left.items() if power]
     if len(remaining) == 1 and remaining[0][1] == 1 and isinstance(remaining[0][0], int):
         return remaining[0][0]
@@ -204,10 +223,10 @@ def _combined(name: str, a: Polynomial, b: Polynomial) -> Polynomial | None:
     if name == "mul":
         return _product(a, b)
     if name == "div":
-        inverse = _power(b, Fraction(-1))
+        inverse = _power(b, -1.0)
         return None if inverse is None else _product(a, inverse)
     exponent = b.get((), 0.0) if set(b) <= {()} else 0.0
-    return _power(a, Fraction(exponent)) if abs(exponent) in (0.5, 1.0) else None
+    return _power(a, exponent) if abs(exponent) in (0.5, 1.0) else None
 
 
 def _applied(name: str, a: Polynomial) -> Polynomial | None:
@@ -222,21 +241,21 @@ def _product(a: Polynomial, b: Polynomial) -> Polynomial | None:
         for second, y in b.items():
             powers = dict(first)
             for atom, power in second:
-                powers[atom] = powers.get(atom, Fraction(0)) + power
+                powers[atom] = powers.get(atom, 0.0) + power
             monomial = tuple(sorted(((k, p) for k, p in powers.items() if p), key=repr))
             out[monomial] = out.get(monomial, 0.0) + x * y
     return _kept(out)
 
 
-def _power(a: Polynomial, exponent: Fraction) -> Polynomial | None:
+def _power(a: Polynomial, exponent: float) -> Polynomial | None:
     """Raises to a power; a sum under a root becomes an atom of its own."""
     if not a:
         return None
     if len(a) == 1:
         ((monomial, coefficient),) = a.items()
-        if coefficient > 0 and (exponent.denominator == 1 or not monomial or isinstance(monomial[0][0], tuple)):
+        if coefficient > 0 and (exponent.is_integer() or not monomial or isinstance(monomial[0][0], tuple)):
             raised = tuple((atom, power * exponent) for atom, power in monomial)
-            return {raised: float(coefficient ** float(exponent))}
+            return {raised: float(coefficient**exponent)}
         if coefficient < 0 and exponent == -1:
             return {tuple((atom, -power) for atom, power in monomial): 1 / coefficient}
     atom = tuple(sorted(a.items(), key=repr))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from topos_core.errors import InternalError
-from topos_core.ops.catalog import definition
+from topos_core.ops.catalog import definitions
 from topos_core.tape.tape import Tape
 
 MOVES = frozenset(("movement", "source"))
@@ -47,18 +48,37 @@ def region(tape: Tape, root: int, bindings: Collection[int]) -> Region:
     Raises:
         InternalError: An input or parameter is reached that is not bound: the match does not say all that it reads.
     """
+    inside = interior(tape, root, bindings)
+    return Region(inside, computing(tape, root, inside))
+
+
+def interior(tape: Tape, root: int, bindings: Collection[int]) -> frozenset[int]:
+    """Collects the values between a root and bindings. Costs their number.
+
+    Raises:
+        InternalError: As in `region`.
+    """
     ops = tape.ops
-    interior: set[int] = set()
+    inside: set[int] = set()
     stack = list(ops[root].operands)
     while stack:
         value = stack.pop()
-        if value in interior or value in bindings:
+        if value in inside or value in bindings:
             continue
-        if ops[value].name in ("input", "parameter"):
+        op = ops[value]
+        if op.name in ("input", "parameter"):
             raise InternalError(f"a match at value {root} reads value {value} without binding it")
-        interior.add(value)
-        stack.extend(ops[value].operands)
-    return Region(frozenset(interior), frozenset((root, *(v for v in interior if computes(tape, v)))))
+        inside.add(value)
+        stack += op.operands
+    return frozenset(inside)
+
+
+def computing(tape: Tape, root: int, inside: Iterable[int]) -> frozenset[int]:
+    """Collects a root and the values of an interior that carry arithmetic."""
+    ops, moving = tape.ops, _moving()
+    return frozenset(
+        [root, *(v for v in inside if (name := ops[v].name) not in moving and (name != "gather" or computes(tape, v)))]
+    )
 
 
 def computes(tape: Tape, value: int) -> bool:
@@ -66,7 +86,12 @@ def computes(tape: Tape, value: int) -> bool:
     op = tape.ops[value]
     if op.name == "gather":
         return tape.ops[op.operands[1]].name != "constant"
-    return definition(op.name).kind not in MOVES
+    return op.name not in _moving()
+
+
+@cache
+def _moving() -> frozenset[str]:
+    return frozenset(name for name, row in definitions().items() if row.kind in MOVES)
 
 
 def outside_readers(readers: Sequence[Sequence[int]], inside: Collection[int], produced: Collection[int]) -> list[int]:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from topos_core.matching.activation import read_activation
 from topos_core.matching.affine import Digit, Digits, regrouped
-from topos_core.matching.channelwise import Frame, Norm, channel_vector, read_norm
+from topos_core.matching.channelwise import Frame, Norm, Norms, channel_vector
 from topos_core.matching.context import Context
 from topos_core.matching.facts import ConvolutionFacts, Layout
 from topos_core.matching.layout import Piece, build, usual
@@ -70,15 +70,16 @@ class Laid(NamedTuple):
 
     view: View
     channels: int
+    frame: Frame
+    """The output channel, group above feature, as one number per digit."""
 
-    @property
-    def frame(self) -> Frame:
-        """Gives the output channel, group above feature, as one number per digit."""
-        features = self.view.base_shape[2]
-        return tuple(
-            tuple(Digit(d.extent, (d.coefficients[1] * features + d.coefficients[2],)) for d in axis)
-            for axis in self.view.axes
-        )
+
+def _laid(view: View, channels: int) -> Laid:
+    features = view.base_shape[2]
+    frame = tuple(
+        tuple(Digit(d.extent, (d.coefficients[1] * features + d.coefficients[2],)) for d in axis) for axis in view.axes
+    )
+    return Laid(view, channels, frame)
 
 
 def read_stages(context: Context, roots: Sequence[Match]) -> dict[int, Stage]:
@@ -91,16 +92,26 @@ def read_stages(context: Context, roots: Sequence[Match]) -> dict[int, Stage]:
     for match in roots:
         inner |= match.interior & match.computing
     starts = {match.root: match for match in roots if match.root not in inner}
+
+    def is_leaf(value: int) -> bool:
+        stage = stages.get(value)
+        return stage is not None and not stage.is_scaled and stage.residual is None and not stage.is_activated
+
+    def frame_of(value: int) -> tuple[Frame, int] | None:
+        known = laid.get(value)
+        return None if known is None else (known.frame, known.channels)
+
+    norms = Norms(context, is_leaf, frame_of)
     for value in range(min(starts, default=len(context.tape.ops)), len(context.tape.ops)):
         if value in inner or not context.is_live(value):
             continue
         start = starts.get(value)
         if start is not None:
-            laid[value] = Laid(_start(context, start), start.facts.out_channels)
+            laid[value] = _laid(_start(context, start), start.facts.out_channels)
             stage: Stage | None = Stage(start, laid[value].view)
         else:
             _lay(context, laid, value)
-            stage = _next(context, stages, laid, value) if value in laid else None
+            stage = _next(context, stages, laid, norms, value) if value in laid else None
         if stage is not None:
             stages[value] = stage._replace(alone=stage.alone and len(context.readers[value]) <= 1)
     return stages
@@ -132,12 +143,14 @@ def _lay(context: Context, laid: dict[int, Laid], value: int) -> None:
     if op.name in ("reshape", "permute"):
         view = moved(context.tape, op, lambda _: below.view)
         if view is not None:
-            laid[value] = below._replace(view=view)
+            laid[value] = _laid(view, below.channels)
     elif definition(op.name).kind == "elementwise":
         laid[value] = below
 
 
-def _next(context: Context, stages: Mapping[int, Stage], laid: Mapping[int, Laid], value: int) -> Stage | None:
+def _next(
+    context: Context, stages: Mapping[int, Stage], laid: Mapping[int, Laid], norms: Norms, value: int
+) -> Stage | None:
     op = context.op(value)
     found = [(operand, stages[operand]) for operand in dict.fromkeys(op.operands) if operand in stages]
     if op.name in ("reshape", "permute"):
@@ -145,9 +158,9 @@ def _next(context: Context, stages: Mapping[int, Stage], laid: Mapping[int, Laid
             return None  # past a residual the layouts of both would part ways
         return found[0][1]._replace(layout=laid[value].view)
     if op.name in ("add", "sub", "mul", "div"):
-        normed = _normalised(context, stages, laid, value)
-        if normed is not None:
-            return normed._replace(layout=laid[value].view)
+        norm = norms.read(value)
+        if norm is not None:
+            return stages[norm.leaf]._replace(norm=norm, layout=laid[value].view)
         stepped = _stepped(context, found, laid[value], value)
         if stepped is not None:
             return stepped
@@ -222,20 +235,6 @@ def _added(context: Context, found: Sequence[tuple[int, Stage]], value: int) -> 
         return None
     other, stage = max(options, key=lambda option: (option[1].applied, option[1].convolution.root))
     return stage._replace(residual=other, residual_last=stage.is_activated)
-
-
-def _normalised(context: Context, stages: Mapping[int, Stage], laid: Mapping[int, Laid], value: int) -> Stage | None:
-    """Reads a batch norm whose statistics are given, over the channels of the convolution."""
-
-    def is_leaf(v: int) -> bool:
-        stage = stages.get(v)
-        return stage is not None and not stage.is_scaled and stage.residual is None and not stage.is_activated
-
-    def frame_of(v: int) -> Frame | None:
-        return laid[v].frame if v in laid else None
-
-    norm = read_norm(context, value, laid[value].channels, is_leaf, frame_of)
-    return None if norm is None else stages[norm.leaf]._replace(norm=norm)
 
 
 def _activated(context: Context, stages: Mapping[int, Stage], value: int) -> Stage | None:

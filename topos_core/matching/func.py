@@ -9,6 +9,7 @@ not extents.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
 from topos_core.matching.symbol import Coefficient
@@ -200,7 +201,12 @@ def composed(inner: Map, outer: Sequence[Form]) -> Map:
 
 def identity_map(func: Func) -> Map:
     """Gives the map that uses a function's digits as they are."""
-    return tuple(range(len(func.shape)))
+    return _identity(len(func.shape))
+
+
+@cache
+def _identity(rank: int) -> Map:
+    return tuple(range(rank))
 
 
 def is_cast(kind: Kind, name: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from topos_core.matching.closure import common_chain, region
+from topos_core.matching.closure import common_chain, interior
 from topos_core.matching.context import Context
 from topos_core.matching.contraction import Forms
 from topos_core.matching.cut import Cut
@@ -26,7 +26,7 @@ def recut(context: Context, root: int, form: Form, read: Callable[[Form], T | No
     """Gives what `read` makes of the first form, deepest cuts first, that it accepts."""
     if not is_promising(read_form(form)):
         return None
-    within = region(context.tape, root, form.bases).interior
+    within = interior(context.tape, root, form.bases)
     chains = [common_chain(context.tape, within, base, root)[1 : LIMIT + 1] for base in form.bases]
     for at in _cuts(chains):
         forms = Forms(context.tape, context.readers, Cut(context.tape, context.views, at))

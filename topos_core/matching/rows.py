@@ -32,18 +32,18 @@ def rows_of(keys: Keys, attempt: Attempt, value: int, func: Func, map_: Map) -> 
         view = keys.views[value]
     else:
         return None
-    if view.bounds or any(divisor != 1 for divisor in view.divisors):
+    if view.bounds or view.divisors.count(1) != len(view.divisors):
         return None
     parts = _aligned(view, map_, attempt)
     if parts is None:
         return None
     at, out = 0, []
     for axis in view.axes:
-        row: list[Part] = []
-        for digit in range(at, at + len(axis)):
-            row.extend(parts[digit])
+        if len(axis) == 1:
+            out.append(tuple(parts[at]))
+        else:
+            out.append(tuple([part for row in parts[at : at + len(axis)] for part in row]))
         at += len(axis)
-        out.append(tuple(row))
     return tuple(out)
 
 
@@ -82,17 +82,21 @@ def _bare(digits: Digits, map_: Map, view: View, attempt: Attempt) -> list[list[
     if len(digits) != len(map_) or any(view.offsets):
         return None
     parts: list[list[Part]] = []
+    alias, extents, last = attempt.alias, attempt.extents, len(map_) - 1
+    shown: set[int] = set()
     for extent, coefficients in digits:
-        if coefficients.count(0) != len(coefficients) - 1 or 1 not in coefficients:
+        if coefficients.count(0) != last or 1 not in coefficients:
             return None
         one = map_[coefficients.index(1)]
-        if not isinstance(one, int):
+        if type(one) is not int:
             return None
-        digit = attempt.root_of(one)
-        if attempt.extents[digit] != extent:
+        while one in alias:
+            one = alias[one]
+        if extents[one] != extent or one in shown:
             return None
-        parts.append([Part(extent, digit, 1)])
-    return parts if len({row[0].digit for row in parts}) == len(parts) else None
+        shown.add(one)
+        parts.append([Part(extent, one, 1)])
+    return parts
 
 
 def _zipped(

@@ -33,6 +33,8 @@ def solved(attempt: Attempt, keys: Keys, root: int) -> bool:
     """Solves the equations of a try; the failure tells the numbers as the program has them."""
     if _solve(attempt, keys, root, plain=False):
         return True
+    if all(len(factors_of(keys, func.number)) == 1 for func, _ in attempt.bound.values()):
+        return False  # no hole has a choice of factors
     kept, attempt.failure = attempt.failure, None
     done = _solve(attempt, keys, root, plain=True)  # in terms of the values as written
     if not done and attempt.failure is None:
@@ -82,17 +84,18 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
     possible = {hole: factors_of(keys, attempt.bound[hole][0].number) for hole in template.holes}
     for hole, factors in possible.items():
         if plain or len(factors) == 1:
-            known[FACTOR + hole] = 1.0 if 1.0 in factors or len(factors) > 1 else factors[0]
+            known[FACTOR + hole] = _unscaled(factors)
     left: list[tuple[Symbol, Equation]] = []
     for equation in attempt.equations:
-        found, expected = Symbol.of(equation.found), Symbol.of(equation.expected)
-        if found.factor == 0 or expected.factor == 0:
-            same = found.factor == expected.factor
-            left.append((Symbol(1.0 if same else -math.inf), equation))
-        elif math.isinf(found.factor) and found.factor == expected.factor and not expected.names:
+        found, expected = equation.found, equation.expected
+        one = found if type(found) is float else found.factor  # type: ignore[union-attr]
+        other = expected if type(expected) is float else expected.factor  # type: ignore[union-attr]
+        if one == 0 or other == 0:
+            left.append((Symbol(1.0 if one == other else -math.inf), equation))
+        elif one == other and math.isinf(one) and not Symbol.of(expected).names:
             continue
         else:
-            left.append((found / expected, equation))
+            left.append((Symbol.of(found / expected), equation))
     unknown = {name for ratio, _ in left for name in ratio.names if name not in known}
     while True:
         moved, rest = False, []
@@ -123,7 +126,8 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
         if not free or not left:
             break
         hole = free[0].removeprefix(FACTOR)
-        known[free[0]] = 1.0 if hole in template.term.raw else _as_computed(attempt, keys, root, hole)
+        raw = hole in template.term.raw
+        known[free[0]] = _unscaled(possible[hole]) if raw else _as_computed(attempt, keys, root, hole)
     if left:
         attempt.fail("underdetermined", left[0][0], None, attempt.top)
         return False
@@ -141,6 +145,11 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
             return False
     attempt.known = known
     return True
+
+
+def _unscaled(factors: tuple[float, ...]) -> float:
+    """Gives the factor of a value as it was computed first: what is scaled comes after it."""
+    return 1.0 if 1.0 in factors else factors[0]
 
 
 def _holds(number: float, relative: float, known: Mapping[str, float]) -> bool:

@@ -27,18 +27,15 @@ def core_facts(found: Found, **options: str) -> CoreFacts | None:
             for part in row:
                 order.setdefault(part.digit, len(order))
     apart = set()
-    for hole in found.template.term.free & set(found.rows):
-        shown = {part.digit for row in found.rows[hole] for part in row}
-        apart |= {label for label, digits in labels.items() if 0 < len(shown & set(digits)) < len(digits)}
-    split = {
-        part.digit
-        for rows in (found.root_rows, *found.rows.values())
-        for row in rows
-        for part in row
-        if part.weight > 1
-    }
-    if any(digit in split for label in apart for digit in labels[label]):
-        return None
+    for hole in found.template.term.free:
+        if hole in found.rows:
+            shown = {part.digit for row in found.rows[hole] for part in row}
+            apart |= {label for label, digits in labels.items() if 0 < len(shown.intersection(digits)) < len(digits)}
+    if apart:
+        all_rows = (found.root_rows, *found.rows.values())
+        split = {part.digit for rows in all_rows for row in rows for part in row if part.weight > 1}
+        if any(digit in split for label in apart for digit in labels[label]):
+            return None
     dtype = found.keys.tape.ops[found.root].type.dtype
     constants = [name for name in found.template.constants if name in found.attempt.known]
     return CoreFacts(

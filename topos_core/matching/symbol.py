@@ -21,12 +21,13 @@ Open = tuple[str, float, bool]
 class Symbol:
     """`factor * product of |name|^exponent * product of sign(name)`; behaves like a positive number where one is asked for."""
 
-    __slots__ = ("exponents", "factor", "signs")
+    __slots__ = ("_inverse", "exponents", "factor", "signs")
 
     def __init__(self, factor: float = 1.0, exponents: Exponents = (), signs: frozenset[str] = frozenset()) -> None:
         self.factor = factor
         self.exponents = exponents
         self.signs = signs
+        self._inverse: Symbol | None = None
 
     @staticmethod
     def of(number: Coefficient) -> Symbol:
@@ -39,9 +40,12 @@ class Symbol:
         return Symbol(1.0, ((name, 1.0),), frozenset((name,)))
 
     def __mul__(self, other: Coefficient) -> Symbol:
-        other = Symbol.of(other)
+        if not isinstance(other, Symbol):
+            return Symbol(self.factor * other, self.exponents, self.signs)
         if not other.exponents and not other.signs:
             return Symbol(self.factor * other.factor, self.exponents, self.signs)
+        if not self.exponents and not self.signs:
+            return Symbol(self.factor * other.factor, other.exponents, other.signs)
         total = dict(self.exponents)
         for name, exponent in other.exponents:
             total[name] = total.get(name, 0.0) + exponent
@@ -53,11 +57,20 @@ class Symbol:
         raised = tuple((name, exponent * power) for name, exponent in self.exponents)
         return Symbol(self.factor**power, raised, self.signs if power % 2 == 1 else frozenset())
 
+    @property
+    def inverse(self) -> Symbol:
+        """Gives its reciprocal, made once: a template's coefficients divide at every try."""
+        if self._inverse is None:
+            self._inverse = self**-1
+        return self._inverse
+
     def __truediv__(self, other: Coefficient) -> Symbol:
-        return self * Symbol.of(other) ** -1
+        if not isinstance(other, Symbol):
+            return Symbol(self.factor * other**-1, self.exponents, self.signs)
+        return self * other.inverse
 
     def __rtruediv__(self, other: Coefficient) -> Symbol:
-        return Symbol.of(other) * self**-1
+        return self.inverse * other
 
     def __neg__(self) -> Symbol:
         return Symbol(-self.factor, self.exponents, self.signs)
@@ -104,20 +117,25 @@ class Symbol:
 
     def reduced(self, known: Mapping[str, float]) -> tuple[float, list[Open]]:
         """Puts in what is known; gives the number in front and what is left."""
-        factor, left = self.factor, list[Open]()
+        factor, left, signs = self.factor, list[Open](), self.signs
+        if not self.exponents and not signs:
+            return factor, left
         for name, exponent in self.exponents:
             value = known.get(name)
             if value is None:
-                left.append((name, exponent, name in self.signs))
-            else:
+                left.append((name, exponent, name in signs))
+            elif value != 1.0:
                 factor *= real_power(abs(value), exponent)
-        powers = {name for name, _ in self.exponents}
-        for name in sorted(self.signs):
+        lone = []
+        for name in signs:
             value = known.get(name)
-            if value is not None:
-                factor = -factor if value < 0 else factor
-            elif name not in powers:
-                left.append((name, 0.0, True))
+            if value is None:
+                lone.append(name)
+            elif value < 0:
+                factor = -factor
+        if lone:
+            powers = {name for name, _ in self.exponents}
+            left += [(name, 0.0, True) for name in sorted(lone) if name not in powers]
         return factor, left
 
 

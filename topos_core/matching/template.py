@@ -45,6 +45,7 @@ class Template:
         lookalike: Set where it is a look-alike.
         root, factor: The value `factor x root` that a program's value is compared with.
         anchors: The functions marked as anchor.
+        anchored: The anchor written out: equal where two templates have one anchor.
         named: Marked values by name, as (function, coefficient).
         axes: The root's labels, axis by axis.
         labels: The label of each extent.
@@ -72,6 +73,7 @@ class Template:
     factor: Coefficient
     anchors: frozenset[int]
     anchor: Func
+    anchored: str
     named: Mapping[str, tuple[Func, Coefficient]]
     axes: tuple[str, ...]
     labels: Mapping[int, str]
@@ -195,6 +197,7 @@ def _template(
         factor=keys.coefficients[result],
         anchors=frozenset((anchor_func.number,)) if anchored is not None else frozenset(),
         anchor=anchor_func,
+        anchored=_written_out(anchor_func, labels, keys.pulled),
         named={name: (keys.funcs[value], keys.coefficients[value]) for name, value in marked.items()},
         axes=tuple(labels[extent] for extent in tape.ops[result].type.shape if extent in labels),
         labels=labels,
@@ -223,6 +226,14 @@ def _below(func: Func) -> Iterable[Func]:
         one = todo.pop()
         yield one
         todo += [kid.func for kid in one.kids]
+
+
+def _written_out(func: Func, labels: Mapping[int, str], pulled: Mapping[int, tuple[Symbol, ...]]) -> str:
+    """Writes a template's function with everything below it: holes by name, digits by label."""
+    extents = [labels.get(extent, str(extent)) for extent in (*func.shape, *func.reduced)]
+    kids = [f"{_written_out(kid.func, labels, pulled)}{kid.map}:{kid.weight!r}" for kid in func.kids]
+    own = (func.kind, func.name, func.constant, extents, len(func.reduced), pulled.get(func.number), kids)
+    return repr(own)
 
 
 def _symbolic(number: float, symbols: Mapping[int, str]) -> Coefficient:

@@ -144,7 +144,9 @@ class Index:
                 told = template.anchors and template.lookalike is None and not template.silent
                 if told and template.form not in seen:
                     seen.add(template.form)  # the fullest variant of a form comes first
-                    self.anchored.append((named.identifier, template))
+                    if template.anchored not in seen:  # forms that differ above their anchor alone ask once
+                        seen.add(template.anchored)
+                        self.anchored.append((named.identifier, template))
 
     def candidates(self, func: Func) -> tuple[_Entry, ...]:
         """Gives the templates that a function may be, by what occurs near below it; the same for all that look alike."""
@@ -197,6 +199,7 @@ def _at(
     coefficient = keys.coefficients[value]
     hits: set[str] = set()  # of names and of families
     near: dict[str, tuple[Attempt, _Entry]] = {}
+    above: dict[tuple[str, int], bool] = {}
     for entry in entries:
         template = entry.template
         if entry.family in hits:
@@ -218,7 +221,9 @@ def _at(
                 result.found.append(match)
                 if isinstance(coefficient, float):
                     matched[template.form, func.number] = matched[entry.name, func.number] = coefficient
-        elif attempt.failure is not None and template.lookalike is None and _is_near(entry, func, matched, result):
+        elif (
+            attempt.failure is not None and template.lookalike is None and _is_near(entry, func, matched, result, above)
+        ):
             worth = template.term.worth
             if worth is not None and not worth(keys, attempt):
                 continue
@@ -241,11 +246,23 @@ def _settled(match: Found | None) -> Found | None:
     return None if facts is None else replace(settled, facts=facts)
 
 
-def _is_near(entry: _Entry, func: Func, matched: dict[tuple[Any, int], float], result: Recognised) -> bool:
-    """Says whether a failure is worth telling: above the pattern's anchor, or right above a full match of it."""
-    if any((entry.name, kid.func.number) in matched for kid in func.kids):
-        return True
-    return bool(result.anchors.below(entry.name, func, min(DEPTH, entry.template.depth + SLACK)))
+def _is_near(
+    entry: _Entry,
+    func: Func,
+    matched: dict[tuple[Any, int], float],
+    result: Recognised,
+    above: dict[tuple[str, int], bool],
+) -> bool:
+    """Says whether a failure is worth telling: above the pattern's anchor, or right above a full match of it.
+
+    `above` keeps what was said of this function.
+    """
+    depth = min(DEPTH, entry.template.depth + SLACK)
+    known = above.get((entry.name, depth))
+    if known is None:
+        known = any((entry.name, kid.func.number) in matched for kid in func.kids)
+        known = above[entry.name, depth] = known or bool(result.anchors.below(entry.name, func, depth))
+    return known
 
 
 def _replayed(keys: Keys, value: int, func: Func, template: Template) -> tuple[Attempt, bool]:

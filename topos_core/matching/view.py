@@ -8,6 +8,7 @@ that does not fit becomes a new base of its own, which is always sound. Nothing 
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -56,7 +57,7 @@ class View(NamedTuple):
     @property
     def digits(self) -> Digits:
         """Lists all digits, axis by axis."""
-        return tuple(digit for axis in self.axes for digit in axis)
+        return tuple(chain.from_iterable(self.axes))
 
     @property
     def is_identity(self) -> bool:

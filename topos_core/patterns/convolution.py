@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.closure import common_chain, region
+from topos_core.matching.closure import common_chain, interior
 from topos_core.matching.convolution import STEPS, Convolution, read_convolution
 from topos_core.matching.facts import ConvolutionFacts
 from topos_core.matching.form import Form, OffGrid
@@ -100,7 +100,7 @@ def _match(context: Context, root: int, found: Convolution) -> Match:
     tape = context.tape
     kernel, facts = found.kernel, found.facts
     if kernel != found.image:
-        within = region(tape, root, (found.image, kernel)).interior
+        within = interior(tape, root, (found.image, kernel))
         for value in reversed(common_chain(tape, within, kernel, root)[1:]):
             view = context.view(value)
             layout = moved_kernel(found.kernel_steps, found.facts, view) if view.base == found.kernel else None
@@ -113,7 +113,7 @@ def _match(context: Context, root: int, found: Convolution) -> Match:
 
 
 def _near_miss(context: Context, root: int, form: Form, difference: Difference) -> NearMiss:
-    within = region(context.tape, root, form.bases).interior
+    within = interior(context.tape, root, form.bases)
     pads = [v for v in within if context.op(v).name == "pad" and float(context.op(v).attributes["fill"]) != 0]
     return NearMiss(
         IDENTIFIER, root, max(pads, default=root), difference.code, difference.sentence, difference.expected,

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.closure import region
+from topos_core.matching.closure import interior
 from topos_core.matching.facts import WindowReduceFacts
 from topos_core.matching.form import Form, OffGrid
 from topos_core.matching.formula import Arrays, reduce_windows
@@ -129,7 +129,7 @@ def _match(context: Context, root: int, image: int, facts: WindowReduceFacts) ->
 
 
 def _near_miss(context: Context, root: int, form: Form, difference: Difference) -> NearMiss:
-    within = region(context.tape, root, form.bases).interior
+    within = interior(context.tape, root, form.bases)
     pads = [v for v in within if context.op(v).name == "pad"]
     return NearMiss(
         IDENTIFIER, root, max(pads, default=root), difference.code, difference.sentence, difference.expected,

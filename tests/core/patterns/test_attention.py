@@ -224,3 +224,15 @@ def test_transposed_axes_of_a_square_are_told_apart():
     found = [m for m in pool.matches if m.pattern == "attention"]
     assert len(found) == 1  # attention whose keys are the columns of k
     assert found[0].facts.layouts["k"].roles == ("b", "d", "j")
+
+
+def test_the_scale_may_stand_on_queries_whose_projection_carries_a_number():
+    def program(x, w, b, k, v):
+        scores = (((x * 3.0) @ w + np.tanh(b)) * 0.5) @ k.swapaxes(-1, -2)
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        return powers / powers.sum(-1, keepdims=True) @ v
+
+    match = check(
+        "attention", program, {"x": "f32[5,6]", "w": "f32[6,4]", "b": "f32[4]", "k": "f32[7,4]", "v": "f32[7,4]"}
+    )
+    assert match.facts.constants["scale"] == pytest.approx(0.5)
