@@ -8,6 +8,7 @@ import sys
 import webbrowser
 from collections.abc import Sequence
 
+from topos_core.session.dimensions import DIM
 from topos_web import server
 from topos_web.plans import Plan
 
@@ -26,7 +27,7 @@ def _view(options: argparse.Namespace, stop: server.Stop) -> int:
     from topos_web.agents import AgentPlanner
 
     try:
-        planner = AgentPlanner(options.targets, untrusted=options.untrusted)
+        planner = AgentPlanner(options.targets, untrusted=options.untrusted, dims=options.dim)
     except ConfigurationError as error:
         print(f"topos view: {error}", file=sys.stderr)
         return 2
@@ -65,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--port", type=_port, metavar="PORT", default=8470, help="loopback port; a free one is taken where it is in use"
     )
+    parser.add_argument("--dim", **DIM)
     parser.add_argument("--untrusted", action="store_true", help="run only files of folders that the user trusts")
     parser.add_argument("--no-browser", action="store_true", help="print the plan and the URL, open nothing")
     return parser

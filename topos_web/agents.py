@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from topos_core.errors import ConfigurationError, ToposError
 from topos_core.session.client import Cancelled
+from topos_core.session.dimensions import known_dims, refuse_unknown_dims
 from topos_core.session.machines import machines
 from topos_core.session.messages import failure
 from topos_core.session.places import error_of
@@ -26,8 +27,9 @@ class AgentPlanner:
         ConfigurationError: A target names nothing, or a project's settings cannot be used.
     """
 
-    def __init__(self, texts: Sequence[str], *, untrusted: bool = False) -> None:
+    def __init__(self, texts: Sequence[str], *, untrusted: bool = False, dims: Sequence[tuple[str, int]] = ()) -> None:
         self._projects = Projects(untrusted=untrusted)
+        self._dims = dims
         self._of_target: dict[str, Workspace] = {}
         self._read: dict[str, frozenset[str]] = {}
         self._lock = threading.Lock()
@@ -73,10 +75,15 @@ class AgentPlanner:
     def _trace(self, target: Target) -> list[Traced]:
         workspace = self._projects.workspace(target.path)
         name = workspace.relative(target.path) + (f":{target.name}" if target.name else "")
+        dims = known_dims(workspace.configuration, self._dims)
         try:
-            reply = self._projects.trace(target, OPTIONS)
+            reply = self._projects.trace(target, {**OPTIONS, "dims": dims} if dims else OPTIONS)
+            if len(self._targets) == 1:  # of several, each may have its own
+                refuse_unknown_dims(self._dims, [reply])
         except Cancelled:
             return []  # the server ends
+        except ConfigurationError as error:
+            return [Traced(name, None, error_of(error, target.path, workspace.root))]
         entries = reply.get("entries", [{"target": name, "error": reply.get("error")}])
         for entry in entries:
             if self._of_target.setdefault(entry["target"], workspace).root != workspace.root:

@@ -1,7 +1,4 @@
 import collections
-import os
-import subprocess
-import zlib
 from functools import cache
 
 import pytest
@@ -9,6 +6,7 @@ import pytest
 pytest.importorskip("onnx")
 
 from tests.conformance import onnx_corpus, onnx_light, onnx_suite
+from tests.conformance.drawn import drawn
 
 SHARE_OF_CI = 12  # one case in so many
 ALWAYS = (
@@ -33,15 +31,6 @@ def node_cases():
     return {case.name: case for case in onnx_suite.cases("node")}
 
 
-def commit() -> str:
-    """The commit that CI tests: what is drawn differs between commits, and is the same for one."""
-    given = os.environ.get("GITHUB_SHA")
-    if given:
-        return given
-    found = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "none"
-
-
 @pytest.mark.parametrize("name", ALWAYS)
 def test_an_operator_of_each_family_computes_what_onnx_says(name):
     case = node_cases().get(name)
@@ -52,9 +41,7 @@ def test_an_operator_of_each_family_computes_what_onnx_says(name):
 
 
 def test_cases_drawn_by_the_commit_are_never_wrong():
-    drawn = commit()
-    chosen = [case for name, case in node_cases().items() if zlib.crc32((drawn + name).encode()) % SHARE_OF_CI == 0]
-    outcomes = [onnx_suite.run("node", case) for case in chosen]
+    outcomes = [onnx_suite.run("node", node_cases()[name]) for name in drawn(node_cases(), SHARE_OF_CI)]
     assert [outcome for outcome in outcomes if outcome.verdict in ("wrong", "refused")] == []
 
 

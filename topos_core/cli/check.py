@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             if target.path.endswith(".py"):
                 opened.agent(workspace).release(target.path)
     if not any(row["error"] for row in rows):
-        refuse_unknown_dims({"dims": dict(arguments.dim)}, replies)
+        refuse_unknown_dims(arguments.dim, replies)
     if all(form != "text" for form, file in formats if file is None):
         for row in rows:  # nobody reads JSON in a log
             if row["error"] is not None:

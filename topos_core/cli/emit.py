@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         workspace = opened.workspace(target.path)
         options = {**request_options(arguments, workspace.configuration, "reference"), "consumer": "stablehlo"}
         reply = opened.trace(target, {**options, "sources": False})
-        refuse_unknown_dims(options, [reply])
+        refuse_unknown_dims(arguments.dim, [reply])
         if "error" not in reply:
             entry = only(arguments.target, reply)
             reply = entry

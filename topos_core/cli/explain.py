@@ -53,7 +53,7 @@ def _explain_target(target: Target, arguments: argparse.Namespace, terminal: Ter
         workspace = opened.workspace(target.path)
         options = request_options(arguments, workspace.configuration, "reference")
         reply = opened.trace(Target(target.path, target.name), {**options, "sources": False})
-        refuse_unknown_dims(options, [reply])
+        refuse_unknown_dims(arguments.dim, [reply])
         relative = workspace.relative(target.path)
     if "error" in reply:
         terminal.failure(reply["error"])

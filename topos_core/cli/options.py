@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from topos_core.session.configuration import CONSUMERS, COSTS, DIALECTS, FIDELITIES, Configuration
+from topos_core.session.dimensions import DIM, known_dims
 
 
 def add_consumer(parser: argparse.ArgumentParser) -> None:
@@ -46,14 +47,7 @@ def add_machine(parser: argparse.ArgumentParser, default: str) -> None:
 
 def add_dims(parser: argparse.ArgumentParser) -> None:
     """Adds `--dim`."""
-    parser.add_argument(
-        "--dim",
-        action="append",
-        default=[],
-        type=dimension,
-        metavar="N=4",
-        help="gives a named extent a value; may be repeated",
-    )
+    parser.add_argument("--dim", **DIM)
 
 
 def add_observe(parser: argparse.ArgumentParser) -> None:
@@ -103,7 +97,7 @@ def request_options(arguments: argparse.Namespace, configuration: Configuration,
         options["off"] = list(configuration.off)
     if observe := getattr(arguments, "observe", None):
         options["observe"] = [int(name) if name.lstrip("%").isdecimal() else name for name in observe]
-    if dims := dict(getattr(arguments, "dim", None) or ()):
+    if dims := known_dims(configuration, getattr(arguments, "dim", None) or ()):
         options["dims"] = dims
     return options
 
@@ -117,14 +111,6 @@ def one_of(choices: Sequence[str]) -> Callable[[str], str]:
         return text
 
     return read
-
-
-def dimension(text: str) -> tuple[str, int]:
-    """Reads `N=4`."""
-    name, _, extent = text.partition("=")
-    if not name.isidentifier() or not extent.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no extent; write --dim N=4")
-    return name, int(extent)
 
 
 def positive(text: str) -> int:

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     with projects(terminal.progress, untrusted=arguments.untrusted) as opened:
         options = request_options(arguments, opened.workspace(target.path).configuration, "reference")
         reply = opened.trace(target, {**options, "sources": arguments.html is not None or not arguments.json})
-        refuse_unknown_dims(options, [reply])
+        refuse_unknown_dims(arguments.dim, [reply])
     if "error" in reply:
         terminal.failure(reply["error"])
         return exit_code_of(reply["error"]["code"])

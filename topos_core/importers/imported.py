@@ -5,6 +5,7 @@ Frameworks are never imported here: an object of torch can only exist once user 
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from topos_core.errors import TraceError
 from topos_core.recording import trace as recording
+from topos_core.recording.model import entry_of
 from topos_core.tape.tape import Tape
 
 _IMPORTS_TORCH: Final = re.compile(r"^\s*(?:import|from)\s+(?:torch|transformers|timm|torchvision)\b", re.MULTILINE)
@@ -44,6 +47,7 @@ def record(
     *,
     sources: Mapping[str, str] | None = None,
     dims: Mapping[str, int] | None = None,
+    framework: str | None = None,
 ) -> Tape:
     """Does what `trace` does, for callers that know more.
 
@@ -51,29 +55,52 @@ def record(
         found, positional, named: As in `trace`.
         sources: Texts that take precedence over files, by path: an editor's unsaved buffers.
         dims: Extents that specs name, such as `f32[N,3]`.
+        framework: Who records it (numpy, jax or torch); without, the mark's own word, else what its code names.
 
     Raises:
-        ToposError: As in `trace`; ConfigurationError TP504 too: an extent without a value.
+        ToposError: As in `trace`; ConfigurationError TP504 too: an extent without a value; TraceError TP409: the framework
+            is missing.
     """
-    if "torch" in sys.modules:
+    chosen = _chosen(found, framework)
+    if chosen not in (None, "numpy"):
+        _import(str(chosen))
+    if "torch" in sys.modules and chosen in (None, "torch"):
         from topos_core.importers.torch_export.record import record_torch
         from topos_core.importers.torch_export.target import target_of
 
-        target = target_of(found)
+        target = target_of(found, told=chosen is not None)
         if target is not None:
             return record_torch(target, positional, named, sources=sources, dims=dims)
-    if "jax" in sys.modules:
+    if "jax" in sys.modules and chosen in (None, "jax"):
         from topos_core.importers.jax_jaxpr.target import uses_jax
 
-        if uses_jax(found):
+        if chosen or uses_jax(found):
             from topos_core.importers.jax_jaxpr.record import record_jax
 
             return record_jax(found, positional, named, sources=sources, dims=dims)
     return recording.record(found, positional, named, sources=sources, dims=dims)
 
 
-def weights_of(found: Any, tape: Tape) -> Mapping[int, np.ndarray]:
+def _chosen(found: Any, framework: str | None) -> str | None:
+    entry = entry_of(found)
+    return framework or (entry.framework if entry is not None else None)
+
+
+def _import(framework: str) -> None:
+    try:
+        importlib.import_module(framework)
+    except ImportError:
+        raise TraceError(
+            f"framework={framework} needs {framework} in the Python that runs the code;"
+            f" pip install 'topos-inspector[{framework}]'",
+            code="TP409",
+        ) from None
+
+
+def weights_of(found: Any, tape: Tape, *, framework: str | None = None) -> Mapping[int, np.ndarray]:
     """Gives values for the parameters of a tape that was recorded without them: the constructor's own, from seed 0.
+
+    `found` and `framework` are what `record` was given.
 
     Raises:
         ToposError: The weights cannot be made.
@@ -83,7 +110,7 @@ def weights_of(found: Any, tape: Tape) -> Mapping[int, np.ndarray]:
     from topos_core.importers.torch_export.record import weights_of_torch
     from topos_core.importers.torch_export.target import target_of
 
-    target = target_of(found)
+    target = target_of(found, told=_chosen(found, framework) == "torch")
     return tape.defaults if target is None else weights_of_torch(target, tape)
 
 

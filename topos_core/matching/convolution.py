@@ -88,7 +88,13 @@ def _read(tape: Tape, reading: Reading, which: int) -> Convolution | Difference 
     spatial = image_roles(known, kernel.shape)
     if spatial is None:
         return Difference("view", "", "", "", which, 3)
-    if all(_is_tiling(axis) for axis in known if axis.genuine) and "f" not in spatial:
+    tiles = all(_is_tiling(axis) for axis in known if axis.genuine)
+    windows = [k for k, role in enumerate(spatial) if role.isdigit()]
+    if tiles and "b" in spatial[min(windows, default=0) :]:
+        return None  # heads that come together again: an image has its batch first
+    if tiles and (
+        "f" not in spatial or (_has_outputs(reading, which, shared) and not _splits_outputs(reading, which, shared))
+    ):
         return None  # cutting an axis into heads, with one product per head, is no window
     return _facts(reading, which, known, spatial, pointwise=False)
 
@@ -111,6 +117,8 @@ def _pointwise(
     first, last = channel[0], channel[-1]
     if last == rank - 1 or channel != list(range(first, last + 1)):
         return None
+    if len(reading.axes) < 3 and all(extent == 1 for extent in image.shape[last + 1 :]):
+        return None  # one pixel, and no axis of it in the result: a flattened image that meets a linear layer
     roles = ["b"] * first + ["f"] * len(channel) + [str(k) for k in range(rank - 1 - last)]
     if any(axis.kind == "plain" and axis.kept and role == "f" for axis, role in zip(axes, roles, strict=True)):
         return None
@@ -121,15 +129,27 @@ def _is_grouped(reading: Reading, which: int, axes: Sequence[Axis], shared: froz
     """Says whether groups split a channel axis of the image and an output axis of the kernel: else they are a batch."""
     if not any(axis.kept and axis.reduced for axis in axes if axis.kind == "channel"):
         return False
+    return _splits_outputs(reading, which, shared)
+
+
+def _splits_outputs(reading: Reading, which: int, shared: frozenset[int]) -> bool:
+    """Says whether the axes of the kernel that run along groups run along outputs too."""
     return all(
         not (steps.keys() & shared) or any(d < reading.kept and d not in shared for d in steps)
         for steps in reading.operands[1 - which].steps
     )
 
 
+def _has_outputs(reading: Reading, which: int, shared: frozenset[int]) -> bool:
+    """Says whether there are groups with several outputs each: a kernel of one output each only has its groups."""
+    kernel = reading.operands[1 - which]
+    return bool(shared) and any(d < reading.kept and d not in shared for steps in kernel.steps for d in steps)
+
+
 def _is_tiling(axis: Axis) -> bool:
+    """Says whether windows lie side by side, over all of an axis or over a slice of it."""
     w = axis.window
-    return w.stride == w.size and w.dilation == w.base_dilation == 1 and w.low == w.high == 0
+    return w.stride == w.size and w.dilation == w.base_dilation == 1 and w.low <= 0 and w.high <= 0
 
 
 def _facts(

@@ -45,13 +45,14 @@ def norm_facts(found: Found, vectors: Sequence[str]) -> NormFacts | None:
 def reduces_first_axis(found: Found, label: str = "n") -> bool:
     """Says whether the statistics of x run over its batch axis: axis 0 of x as it is bound or moved inside the match.
 
-    An axis 0 of extent 1 counts where the recorded reduction names it.
+    A batch of one counts where the recorded reduction names it: without that, the axis behind it is no batch either.
     """
-    for value in found.moved["x"]:
+    ops = found.keys.tape.ops
+    alone = any(len(shape := ops[value].type.shape) > 2 and shape[0] == 1 for value in found.moved["x"])
+    for value in () if alone else found.moved["x"]:
         rows = found.rows_of(value, "x")
         if rows and rows[0] and all(found.label_of(part.digit) == label for part in rows[0]):
             return True
-    ops = found.keys.tape.ops
     for value in sorted(found.interior | {v for values in found.named.values() for v in values}):
         op = ops[value]
         if op.name == "sum" and 0 in op.attributes["axes"]:

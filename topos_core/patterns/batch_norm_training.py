@@ -122,6 +122,12 @@ def _sample_variance(x: Any, scale: Any) -> Any:
     return (x - x.mean(0)) / np.sqrt(x.var(0, ddof=1) + 1e-5) * scale
 
 
+def _pixels(x: Any) -> Any:
+    y = x.reshape(1, 6, 4, 5).transpose(0, 2, 3, 1)
+    d = y - y.mean(-1, keepdims=True)
+    return d / np.sqrt((d**2).mean(-1, keepdims=True) + 1e-5)
+
+
 def _squares(x: Any) -> Any:
     mean = x.mean(0)
     return (x - mean) / np.sqrt((x * x).mean(0) - mean * mean + 1e-5)
@@ -143,6 +149,7 @@ PATTERN = Pattern(
     counterexamples=(
         Example("epsilon outside the root", _outside, _ROWS, "eps-outside-root"),
         Example("variance over n - 1", _sample_variance, _ROWS, "divisor"),
+        Example("a layer norm of a batch of one", _pixels, {"x": "f32[6,20]"}),
         Example("one-pass variance", _squares, {"x": "f32[12,6]"}, "one-pass-variance"),
     ),
     term=Term(

@@ -6,7 +6,7 @@ Recognises
     first or last, batch or channels of extent 1. The spelling does not matter: unfold and matmul, `sliding_window_view` and
     einsum or tensordot, stacked slices, shifted slices summed, strided views, gathers by constant tables. Without a
     window it is a convolution if an unbatched kernel meets an image of rank 3 or more whose channel axis precedes a
-    spatial one (1x1).
+    spatial one (1x1); one pixel whose axes the result has not is a linear layer.
 
 Why it pays
     The windows matrix repeats every element as often as windows overlap (9 times for 3x3); a kernel reads it once.
@@ -188,11 +188,24 @@ def _counterexamples() -> tuple[Example, ...]:
     def batched(q: Any, k: Any) -> Any:
         return np.einsum("bhqd,bhkd->bhqk", q, k)
 
+    def one_pixel(x: Any, w: Any) -> Any:
+        return x.reshape(2, 6) @ w
+
+    def joined_heads(x: Any, w: Any) -> Any:
+        return x.reshape(2, 4, 3, 5).transpose(0, 2, 1, 3).reshape(2, 3, 20) @ w
+
+    def relative_positions(x: Any, r: Any) -> Any:
+        q = x.reshape(2, 3, 3, 3, 4, 5).transpose(3, 0, 4, 1, 2, 5)[0].reshape(8, 3, 3, 5)
+        return np.einsum("bhwc,hkc->bhwk", q, r)
+
     return (
         Example("padded with ones", padded_with_ones, {"x": "f32[2,3,6,6]", "w": "f32[4,3,3,3]"}, "pad-fill"),
         Example("a tap off the grid", wrong_tap, {"x": "f32[2,3,6,6]", "w": "f32[4,3,2,2]"}, "grid"),
         Example("a linear layer", last_axis, {"x": "f32[2,5,3]", "w": "f32[3,4]"}),
         Example("attention scores", batched, {"q": "f32[2,2,5,4]", "k": "f32[2,2,5,4]"}),
+        Example("a linear layer of one flattened pixel", one_pixel, {"x": "f32[2,6,1,1]", "w": "f32[6,5]"}),
+        Example("heads that come together in a linear layer", joined_heads, {"x": "f32[8,3,5]", "w": "f32[20,7]"}),
+        Example("a product for every row of pixels", relative_positions, {"x": "f32[2,3,3,60]", "r": "f32[3,3,5]"}),
     )
 
 

@@ -2,7 +2,7 @@
 
 Recognises
     A `linear` layer, with or without a bias, whose result goes through relu, relu6, tanh, sigmoid, silu, hardswish or gelu (by
-    tanh, erf or sigmoid) as it is; each in the spellings that `conv_bn_activation` has.
+    tanh, erf or sigmoid), as it is or reshaped; each in the spellings that `conv_bn_activation` has.
 
 Why it pays
     The activation reads and writes the whole result once more; behind the product it costs a register.
@@ -11,7 +11,7 @@ Declines when
     Nothing of its own: it stands on `linear` and declines with it.
 
 Not recognised
-    Movement between the layer and the activation. Leaky relu, elu and other activations.
+    Other movement between the layer and the activation. Leaky relu, elu and other activations.
 
 Source
     Jacob et al., Quantization and Training of Neural Networks (arXiv 1712.05877), section 2.4, for fused layers.
@@ -50,8 +50,8 @@ def find(context: Context, root: int, /) -> Match | None:
         return None
     name, leaf = found
     layer = known[leaf]
-    facts = replace(layer.facts, options={"activation": name})
-    return joined(context, IDENTIFIER, root, [layer], layer.bindings, facts, chain(context, root, [leaf]))
+    facts = replace(layer.facts, options={"activation": name})  # a reshape keeps the layout of what it reshapes
+    return joined(context, IDENTIFIER, root, [layer], layer.bindings, facts, chain(context, root, [layer.root]))
 
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -69,7 +69,7 @@ def work(tape: Tape, match: Match) -> Work:
 
 
 def _layers(context: Context) -> dict[int, Match]:
-    """Lists linear layers by root; one without a bias only where no layer with a bias reads it."""
+    """Lists linear layers by root and by reshapes of it; one without a bias only where no layer with a bias reads it."""
     found = {}
     for value, op in enumerate(context.tape.ops):
         if op.name in linear.PATTERN.roots:
@@ -77,7 +77,11 @@ def _layers(context: Context) -> dict[int, Match]:
             if match is not None:
                 found[value] = match
     inner = {value for match in found.values() for value in match.interior}
-    return {value: match for value, match in found.items() if value not in inner}
+    layers = {value: match for value, match in found.items() if value not in inner}
+    for value, op in enumerate(context.tape.ops):
+        if op.name == "reshape" and op.operands[0] in layers:
+            layers[value] = layers[op.operands[0]]
+    return layers
 
 
 def _relu(x: Any, w: Any, b: Any) -> Any:
@@ -86,6 +90,10 @@ def _relu(x: Any, w: Any, b: Any) -> Any:
 
 def _no_bias(x: Any, w: Any) -> Any:
     return np.tanh(x @ w)
+
+
+def _batches(x: Any, w: Any) -> Any:
+    return np.maximum(x @ w, 0)
 
 
 def _plain(x: Any, w: Any, b: Any) -> Any:
@@ -107,6 +115,10 @@ PATTERN = Pattern(
     find=find,
     work=work,
     evaluate=evaluate,
-    examples=(Example("bias and relu", _relu, _LAYER), Example("tanh without a bias", _no_bias, _BARE)),
+    examples=(
+        Example("bias and relu", _relu, _LAYER),
+        Example("tanh without a bias", _no_bias, _BARE),
+        Example("batches of rows", _batches, {"x": "f32[2,4,5]", "w": "f32[5,6]"}),
+    ),
     counterexamples=(Example("no activation", _plain, _LAYER), Example("leaky relu", _leaky, _BARE)),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from topos_core.errors import ConfigurationError
-from topos_core.recording.spec import NO_NUMBER, InputSpec, as_spec
+from topos_core.recording.spec import NO_NUMBER, InputSpec, as_spec, known_framework
 
 T = TypeVar("T")
 ATTRIBUTE: Final = "__topos_entry__"
@@ -22,6 +22,7 @@ class ModelEntry:
         positional, specs: Input specs by position and by argument name. A value that is no spec is passed through.
         example: `example(seed)` gives real inputs: a mapping by name, or a sequence in the function's order.
         metric: `metric(outputs)` gives a figure of merit of one run.
+        framework: Who records it, numpy, jax or torch; None where its own code tells.
     """
 
     target: Any
@@ -29,6 +30,7 @@ class ModelEntry:
     specs: Mapping[str, Any]
     example: Callable[..., Any] | None = None
     metric: Callable[..., Any] | None = None
+    framework: str | None = None
 
     @property
     def name(self) -> str:
@@ -40,12 +42,18 @@ def model(
     *positional: Any,
     example: Callable[..., Any] | None = None,
     metric: Callable[..., Any] | None = None,
+    framework: str | None = None,
     **specs: Any,
 ) -> Callable[[T], T]:
     """Marks a function, class or instance as an entry with these inputs, and gives it back unchanged.
 
+    Args:
+        positional, specs: Its input specs, by position and by argument name.
+        example, metric: As in `ModelEntry`.
+        framework: `numpy`, `jax` or `torch`, for a function that more than one of them could record.
+
     Raises:
-        ConfigurationError: TP502: a spec that cannot be read; TP503: an unknown dtype.
+        ConfigurationError: TP502: a spec that cannot be read; TP503: an unknown dtype; TP504: an unknown framework.
     """
     if len(positional) == 1 and not specs and callable(positional[0]) and not isinstance(positional[0], InputSpec):
         raise ConfigurationError(
@@ -54,9 +62,10 @@ def model(
         )
     read = tuple(_read(spec) for spec in positional)
     named = {name: _read(spec) for name, spec in specs.items()}
+    chosen = None if framework is None else known_framework(framework)
 
     def mark(target: T) -> T:
-        setattr(target, ATTRIBUTE, ModelEntry(target, read, named, example, metric))
+        setattr(target, ATTRIBUTE, ModelEntry(target, read, named, example, metric, chosen))
         return target
 
     return mark

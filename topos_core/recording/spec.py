@@ -78,12 +78,16 @@ i8, i16, i32, i64 = (ElementType(f"i{bits}") for bits in (8, 16, 32, 64))
 u8, u16, u32, u64 = (ElementType(f"u{bits}") for bits in (8, 16, 32, 64))
 boolean = ElementType("bool")
 
+FRAMEWORKS: Final = ("numpy", "jax", "torch")
+"""Who may record a function, where a mark says so: topos's own recorder, JAX or torch."""
+
 NO_NUMBER: Final = "TP504"
 """The code of an extent that is a name without a number."""
 
 _SPEC: Final = re.compile(
     r"(?:(?P<name>[^\W\d]\w*)\s*=\s*)?(?P<dtype>\w+)\s*\[(?P<shape>[^][]*)\]\s*(?:<\s*(?P<below>\w+))?"
 )
+_FRAMEWORK: Final = re.compile(r"\s*framework\s*=\s*(?P<name>\w+)(?P<rest>\s*\[)?\s*,?\s*(?:inputs\s*=\s*)?")
 _FORM: Final = "write f32[1,3,224,224], i64[2,48]<100 or name=f32[...]"
 
 
@@ -123,6 +127,29 @@ def parse_specs(text: str, dims: Mapping[str, int] | None = None) -> tuple[tuple
         else:
             named[name] = spec
     return tuple(positional), named
+
+
+def framework_and_specs(text: str) -> tuple[str | None, str]:
+    """Takes `framework=jax` off the front of a mark's text (`framework=jax inputs=f32[3]`); gives None where there is none.
+
+    Raises:
+        ConfigurationError: TP504: no such framework.
+    """
+    found = _FRAMEWORK.match(text)
+    if found is None or found["rest"]:  # an input that is called so
+        return None, text
+    return known_framework(found["name"]), text[found.end() :]
+
+
+def known_framework(name: str) -> str:
+    """Gives a framework's name back.
+
+    Raises:
+        ConfigurationError: TP504: it is none.
+    """
+    if name not in FRAMEWORKS:
+        raise ConfigurationError(f"no framework is called {name!r}; write one of {', '.join(FRAMEWORKS)}", code="TP504")
+    return name
 
 
 def as_spec(given: Any, dims: Mapping[str, int] | None = None) -> InputSpec | None:

@@ -12,6 +12,9 @@
     seconds = 60                      # time limit of one trace
     memory = "8 GiB"                  # memory limit of the process that runs the code
 
+    [tool.topos.dims]                 # extents that specs and model files leave open; --dim on the command line wins
+    N = 4
+
     [tool.topos.entries]              # entries besides the marked ones: target = input specs
     "models/net.py:Net" = "f32[1,3,224,224]"
 
@@ -46,7 +49,7 @@ CODE_FORM: Final = re.compile(r"TP(\d{3}|\dxx|xxx)$")
 class Configuration:
     """A project's settings; None where the project leaves a choice to the command.
 
-    `file` is the pyproject.toml, None where there is none. `entries` maps targets to input specs.
+    `file` is the pyproject.toml, None where there is none. `entries` maps targets to input specs, `dims` names of extents to numbers.
     """
 
     file: str | None = None
@@ -61,6 +64,7 @@ class Configuration:
     seconds: float | None = None
     memory: int | None = None
     entries: Mapping[str, str] = field(default_factory=dict)
+    dims: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_configuration(root: str) -> Configuration:
@@ -181,6 +185,15 @@ def _entries(value: Any) -> dict[str, str]:
     return {target.replace(os.sep, "/"): specs for target, specs in value.items()}
 
 
+def _dims(value: Any) -> dict[str, int]:
+    if not isinstance(value, dict):
+        raise Unusable("a table such as N = 4")
+    for name, extent in value.items():
+        if isinstance(extent, bool) or not isinstance(extent, int) or extent < 0:
+            raise Unusable(f"an extent for {name}, a whole number, not {extent!r}", name)
+    return dict(value)
+
+
 _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "consumer": _one_of(CONSUMERS),
     "fidelity": _one_of(FIDELITIES),
@@ -193,6 +206,7 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "seconds": seconds_of,
     "memory": memory_of,
     "entries": _entries,
+    "dims": _dims,
 }
 
 

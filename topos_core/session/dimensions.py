@@ -1,12 +1,17 @@
-"""Which named extents a program asked for: a `--dim` that nothing asks for is a slip of the pen."""
+"""Named extents: what the command line and the project give, and what a program asked for.
+
+A `--dim` that nothing asks for is a slip of the pen; a project's own numbers are there for all of its models.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import argparse
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from topos_core.document.display import display
 from topos_core.errors import ConfigurationError
+from topos_core.session.configuration import Configuration
 
 
 class AskedDims(Mapping[str, int]):
@@ -27,8 +32,31 @@ class AskedDims(Mapping[str, int]):
         return len(self._given)
 
 
-def refuse_unknown_dims(options: Mapping[str, Any], replies: Sequence[Mapping[str, Any]]) -> None:
-    """Refuses an extent in `options` that no entry of these replies of a trace has.
+def dimension(text: str) -> tuple[str, int]:
+    """Reads `N=4`."""
+    name, _, extent = text.partition("=")
+    if not name.isidentifier() or not extent.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no extent; write --dim N=4")
+    return name, int(extent)
+
+
+DIM: Final[Mapping[str, Any]] = {
+    "action": "append",
+    "default": [],
+    "type": dimension,
+    "metavar": "N=4",
+    "help": "gives a named extent a value; may be repeated",
+}
+"""How every command declares `--dim`."""
+
+
+def known_dims(configuration: Configuration, given: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Gives the extents of a project's `[tool.topos.dims]`, with those of the command line over them."""
+    return {**configuration.dims, **dict(given)}
+
+
+def refuse_unknown_dims(given: Sequence[tuple[str, int]], replies: Sequence[Mapping[str, Any]]) -> None:
+    """Refuses an extent given on the command line that no entry of these replies of a trace has.
 
     Where something was not traced, nobody knows, so nothing is refused.
 
@@ -39,7 +67,7 @@ def refuse_unknown_dims(options: Mapping[str, Any], replies: Sequence[Mapping[st
     if any("error" in each for each in (*replies, *entries)) or not entries:
         return
     known = sorted({name for entry in entries for name in entry.get("dims", ())})
-    unknown = next((name for name in options.get("dims") or () if name not in known), None)
+    unknown = next((name for name, _ in given if name not in known), None)
     if unknown is None:
         return
     which = display(entries[0]["target"]) if len(entries) == 1 else f"the {len(entries)} entries"

@@ -15,7 +15,7 @@ from topos_core.matching.catalog import patterns
 from topos_core.plan.planner import Planner
 from topos_core.plan.request import Request
 from topos_core.recording.model import entry_of
-from topos_core.recording.spec import parse_specs
+from topos_core.recording.spec import framework_and_specs, parse_specs
 from topos_core.session.entries import Comment
 from topos_core.tape.tape import Tape
 
@@ -34,6 +34,7 @@ class Traced:
         tape: The recorded program.
         planner: Plans requests over the tape's one match pool.
         comments: The file's `# topos:` comments.
+        framework: Who records it, where its mark says so.
     """
 
     target: str
@@ -43,6 +44,7 @@ class Traced:
     tape: Tape
     planner: Planner
     comments: tuple[Comment, ...]
+    framework: str | None = None
     _off: tuple[tuple[int, str, int], ...] = field(init=False)
     _base: dict[str, Any] = field(default_factory=dict)
 
@@ -109,7 +111,7 @@ class Traced:
         Raises:
             ToposError: They cannot be made.
         """
-        values = weights_of(self.function, self.tape)
+        values = weights_of(self.function, self.tape, framework=self.framework)
         if values is self.tape.defaults:
             return self
         tape = replace(self.tape, defaults=values)
@@ -193,17 +195,18 @@ def trace_entry(
         BaseException: Whatever its code raises.
     """
     sources = {path: text}
-    if specs is not None:
-        positional, named = parse_specs(specs, dims)
-        tape = record(found, positional, named, sources=sources, dims=dims)
+    framework, inputs = (None, None) if specs is None else framework_and_specs(specs)
+    if inputs is not None and (inputs.strip() or entry_of(found) is None):
+        positional, named = parse_specs(inputs, dims)
+        tape = record(found, positional, named, sources=sources, dims=dims, framework=framework)
     elif entry_of(found) is not None:
-        tape = record(found, sources=sources, dims=dims)
+        tape = record(found, sources=sources, dims=dims, framework=framework)
     else:
         raise TraceError(
             f"{target} has no input specs; write `# topos: entry inputs=f32[...]` above it, or `@tp.model(...)`",
             code="TP408",
         )
-    return Traced(target, path, root, found, tape, api.planner(tape), comments)
+    return Traced(target, path, root, found, tape, api.planner(tape), comments, framework)
 
 
 def traced_model(target: str, path: str, root: str, dims: Mapping[str, int]) -> Traced:

@@ -12,6 +12,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,14 +88,16 @@ def apart(found: Any, wanted: Any) -> float:
     return float(np.abs(found.astype(np.float64) - wanted.astype(np.float64)).max()) / scale
 
 
-def _child(model: Model) -> dict[str, Any]:
-    """Measures in a forked process: torch is imported once, and every model has a memory of its own."""
+def in_a_child(work: Callable[[Model], dict[str, Any]], model: Model) -> dict[str, Any]:
+    """Works on a model in a forked process: torch is imported once, and every model has a memory of its own."""
+    importlib.import_module("torch")
+    importlib.import_module("transformers")
     reading, writing = os.pipe()
     process = os.fork()
     if process == 0:
         os.close(reading)
         try:
-            row = measure(model)
+            row = work(model)
         except BaseException as error:
             row = {"model": model.name, "error": f"{type(error).__name__}: {error}"[:300]}
             traceback.print_exc()
@@ -111,12 +114,10 @@ def _child(model: Model) -> dict[str, Any]:
 def main(wanted: list[str]) -> None:
     """Measures the models whose names hold one of the words, all without any; keeps the figures of the others."""
     warnings.filterwarnings("ignore")
-    importlib.import_module("torch")
-    importlib.import_module("transformers")
     rows = json.loads(FIGURES.read_text()) if wanted and FIGURES.exists() else {}
     for model in reversed(models()):
         if not wanted or any(each.lower() in model.name.lower() for each in wanted):
-            rows[model.name] = _child(model)
+            rows[model.name] = in_a_child(measure, model)
             print(json.dumps(rows[model.name]), flush=True)
             FIGURES.write_text(json.dumps(rows, indent=1) + "\n")
     TABLE.write_text(table({model.name: rows[model.name] for model in models() if model.name in rows}))

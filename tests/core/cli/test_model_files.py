@@ -55,11 +55,36 @@ def test_an_open_extent_is_no_internal_error(empty_project, capsys):
     assert "--dim N=4" in capsys.readouterr().err
 
 
+def test_a_project_names_extents_and_the_command_line_wins(empty_project, capsys):
+    write_model(empty_project)
+    (empty_project / "pyproject.toml").write_text("[tool.topos.dims]\nN = 3\nunused = 7\n")
+    assert main(["plan", "net.onnx", "--json"]) == 0
+    assert '"f32[3,8,16,16]"' in capsys.readouterr().out
+    assert main(["plan", "net.onnx", "--dim", "N=2", "--json"]) == 0
+    assert '"f32[2,8,16,16]"' in capsys.readouterr().out
+    assert main(["plan", "net.onnx", "--dim", "M=2"]) == 2
+    assert "no extent is called M" in capsys.readouterr().err
+
+
 def test_inputs_of_a_model_file_go_by_their_names(empty_project, capsys):
     write_model(empty_project)
     np.savez(empty_project / "inputs.npz", x=np.zeros((1, 8, 16, 16), np.float32))
     assert main(["run", "net.onnx", "--dim", "N=1", "--inputs", "inputs.npz"]) == 0
     assert "0 to 0" in capsys.readouterr().out
+
+
+def test_a_mark_says_who_records_what_either_could(empty_project, capsys):
+    pytest.importorskip("jax")
+    text = "import numpy as np\n\n\n# topos: entry {}inputs=f32[4]\ndef f(x):\n    return abs(x) + np.float32(1)\n"
+    names = []
+    for told in ("", "framework=jax "):
+        (empty_project / "net.py").write_text(text.format(told))
+        assert main(["plan", "net.py:f", "--json"]) == 0
+        names.append(json.loads(capsys.readouterr().out)["names"])
+    assert names == [["input", "abs", "constant", "add"], ["input", "abs", "constant", "broadcast", "add"]]
+    (empty_project / "net.py").write_text(text.format("framework=tensorflow "))
+    assert main(["plan", "net.py:f"]) == 2
+    assert "no framework is called 'tensorflow'; write one of numpy, jax, torch" in capsys.readouterr().err
 
 
 def test_a_function_of_jax_is_planned_at_its_own_lines(empty_project, capsys):

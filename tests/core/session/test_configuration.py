@@ -40,6 +40,8 @@ seconds = 120
 memory = "1.5 GiB"
 [tool.topos.entries]
 "models/net.py:Net" = "f32[1,3,8,8]"
+[tool.topos.dims]
+N = 4
 """
     )
     found = read_configuration(str(tmp_path))
@@ -47,6 +49,7 @@ memory = "1.5 GiB"
     assert (found.off, found.fail_on, found.exclude) == (("linear",), ("TP101", "TP3xx"), ("old/*",))
     assert (found.seconds, found.memory) == (120.0, 3 * 2**29)
     assert found.entries == {"models/net.py:Net": "f32[1,3,8,8]"}
+    assert found.dims == {"N": 4}
 
 
 WRONG = {
@@ -59,6 +62,11 @@ WRONG = {
     "no time": ("[tool.topos]\nseconds = 0\n", "above 0", 2),
     "no size": ("[tool.topos]\nmemory = 'much'\n", "4 GiB", 2),
     "a target of no form": ("[tool.topos.entries]\n'net.py' = 'f32[1]'\n", "path/model.py:name", 2),
+    "an extent that is none": (
+        "[tool.topos.dims]\nN = 4\nM = 'many'\n",
+        "an extent for M, a whole number, not 'many'",
+        3,
+    ),
     "no table": ("[tool]\ntopos = 3\n", "expected a table", 2),
 }
 

@@ -57,6 +57,10 @@ COMMENTED = {
     "at the end of the line": ("def f(x): ...  # topos: entry inputs=f32[2]\n", {"f": "f32[2]"}),
     "with keyword inputs": ("# topos: entry x=f32[2], n=i64[3]<10\ndef f(x, n): ...\n", {"f": "x=f32[2], n=i64[3]<10"}),
     "with keywords after inputs=": ("# topos: entry inputs=x=f32[2]\ndef f(x): ...\n", {"f": "x=f32[2]"}),
+    "with a framework": (
+        "# topos: entry framework=jax inputs=f32[2]\ndef f(x): ...\n",
+        {"f": "framework=jax inputs=f32[2]"},
+    ),
     "without inputs": ("# topos: entry\ndef f(): ...\n", {"f": ""}),
     "inside a class": ("class A:\n    # topos: entry inputs=f32[2]\n    def f(x): ...\n", {"A.f": "f32[2]"}),
     "twice, the later definition wins": (

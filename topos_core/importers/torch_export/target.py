@@ -32,8 +32,12 @@ class Target:
     kind: Kind
 
 
-def target_of(found: Any) -> Target | None:
+def target_of(found: Any, *, told: bool = False) -> Target | None:
     """Says what an object is to torch; None where it is not torch's business.
+
+    Args:
+        found: A function, class or object.
+        told: Whether its mark says that it is torch's, so that its code need not.
 
     A function is torch's where it, or a function of the same file that it names, mentions torch, one of torch's functions or
     a module; where nothing tells, where its file imports torch and neither NumPy nor topos. One that needs no argument is
@@ -48,7 +52,7 @@ def target_of(found: Any) -> Target | None:
     if isinstance(found, type):
         return Target(found, "class") if issubclass(found, module) else None
     function = inspect.unwrap(found) if callable(found) else None
-    if not isinstance(function, FunctionType) or not _speaks_torch(function, torch):
+    if not isinstance(function, FunctionType) or not (told or _speaks_torch(function, torch)):
         return None
     return Target(found, "function" if _takes_arguments(function) else "factory")
 

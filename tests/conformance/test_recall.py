@@ -1,0 +1,42 @@
+"""Every layer of a real model is found again, or told why not; no region stands where no such layer is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+from tests.conformance.drawn import drawn
+from tests.conformance.torch_models.recall import recall, table
+from tests.conformance.torch_models.zoo import models
+
+MODELS = {model.name: model for model in models()}
+SHARE_OF_CI = 16  # one small model in so many
+NOT_YET = {
+    "Swin-T": "attention",  # shifted windows: the mask is added by a reshape of windows into a batch
+    "Swin, small": "attention",
+    "SAM encoder, sdpa": "attention",  # relative positions are two products added to the scores
+    "SAM encoder, eager": "attention",
+    "T5, eager": "attention",  # unscaled scores with a bias of positions
+}
+"""The kind of layer that a model loses today."""
+
+
+def check(row: dict[str, Any]) -> None:
+    lost = [each for each in row["lost"] if not each.startswith(NOT_YET.get(row["model"], "nothing"))]
+    assert (lost, row["false"]) == ([], []), table([row], verbose=True)
+    assert row["counts"]
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("name", MODELS)
+def test_no_layer_of_a_model_is_lost_and_no_region_is_false(name: str) -> None:
+    check(recall(MODELS[name]))
+
+
+def test_no_layer_of_models_drawn_by_the_commit_is_lost() -> None:
+    for name in drawn((name for name, model in MODELS.items() if model.small), SHARE_OF_CI):
+        check(recall(MODELS[name]))

@@ -1,0 +1,44 @@
+"""What the viewer's server asks of the process that runs user code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from topos_web.agents import AgentPlanner
+
+MODEL = "import numpy as np\n\n\n# topos: entry inputs=f32[N,8]\ndef main(x):\n    return np.tanh(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("project", "given", "expected"),
+    [
+        ("", [("N", 2)], "f32[2,8]"),
+        ("[tool.topos.dims]\nN = 3\n", [], "f32[3,8]"),
+        ("[tool.topos.dims]\nN = 3\n", [("N", 4)], "f32[4,8]"),
+    ],
+)
+def test_named_extents_come_from_the_command_line_else_from_the_project(
+    tmp_path: Path, project: str, given: list[tuple[str, int]], expected: str
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(project)
+    (tmp_path / "net.py").write_text(MODEL)
+    planner = AgentPlanner([str(tmp_path / "net.py")], dims=given)
+    try:
+        (found,) = planner.trace()
+    finally:
+        planner.close()
+    assert found.document is not None
+    assert expected in found.document["types"]
+
+
+def test_an_extent_that_the_model_does_not_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(MODEL)
+    planner = AgentPlanner([str(tmp_path / "net.py")], dims=[("N", 2), ("M", 2)])
+    try:
+        (found,) = planner.trace()
+    finally:
+        planner.close()
+    assert found.error is not None
+    assert "no extent is called M" in found.error["message"]
