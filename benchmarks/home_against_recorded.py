@@ -40,7 +40,7 @@ def channels_last(x: Any, w: Any) -> Any:
     return np.einsum("bhwcij,ijco->bhwo", windows, w)
 
 
-def block(x: Any, w: Any, scale: Any, shift: Any, mean: Any, variance: Any, other: Any) -> Any:
+def residual_block(x: Any, w: Any, scale: Any, shift: Any, mean: Any, variance: Any, other: Any) -> Any:
     """Gives a residual block's second half."""
     return nn.relu(nn.batch_norm(nn.conv2d(x, w, padding=1), mean, variance, scale, shift) + other)
 
@@ -74,6 +74,53 @@ def attention(batch: int, heads: int, length: int, width: int, causal: bool = Fa
     """Gives an attention of heads."""
     spec = f"f32[{batch},{heads},{length},{width}]"
     return lambda q, k, v: nn.attention(q, k, v, causal=causal), dict.fromkeys(("q", "k", "v"), spec)
+
+
+def block(batch: int, length: int, width: int, heads: int, fused: bool = False) -> Case:
+    """Gives an attention with its projections, which are inputs."""
+
+    def split(y: Any) -> Any:
+        return y.reshape(batch, length, heads, width // heads).transpose(0, 2, 1, 3)
+
+    def back(q: Any, k: Any, v: Any, wo: Any) -> Any:
+        return nn.attention(q, k, v).transpose(0, 2, 1, 3).reshape(batch, length, width) @ wo
+
+    def apart(x: Any, wq: Any, wk: Any, wv: Any, wo: Any) -> Any:
+        return back(*(split(x @ w) for w in (wq, wk, wv)), wo)
+
+    def together(x: Any, w: Any, wo: Any) -> Any:
+        return back(*(split(part) for part in np.split(x @ w, 3, -1)), wo)
+
+    x, square = f"f32[{batch},{length},{width}]", f"f32[{width},{width}]"
+    if fused:
+        return together, {"x": x, "w": f"f32[{width},{3 * width}]", "wo": square}
+    return apart, {"x": x, **dict.fromkeys(("wq", "wk", "wv", "wo"), square)}
+
+
+def gated(rows: int, width: int, inner: int, fused: bool = False) -> Case:
+    """Gives a gated layer by silu, whose weights are inputs."""
+
+    def apart(x: Any, gate: Any, up: Any, down: Any) -> Any:
+        return (nn.silu(x @ gate) * (x @ up)) @ down
+
+    def together(x: Any, w: Any, down: Any) -> Any:
+        gate, up = np.split(x @ w, 2, -1)
+        return (nn.silu(gate) * up) @ down
+
+    x, down = f"f32[{rows},{width}]", f"f32[{inner},{width}]"
+    if fused:
+        return together, {"x": x, "w": f"f32[{width},{2 * inner}]", "down": down}
+    return apart, {"x": x, **dict.fromkeys(("gate", "up"), f"f32[{width},{inner}]"), "down": down}
+
+
+def even_and_odd(x: Any, cos: Any, sin: Any) -> Any:
+    """Turns pairs of features that lie beside each other."""
+    return x * cos + np.stack([-x[..., 1::2], x[..., ::2]], -1).reshape(x.shape) * sin
+
+
+def rotary(function: Callable[..., Any], heads: int, length: int, width: int) -> Case:
+    """Gives a rotary embedding of heads."""
+    return function, {"x": f"f32[{heads},{length},{width}]", **dict.fromkeys(("cos", "sin"), f"f32[{length},{width}]")}
 
 
 def pinned(rows: int, steps: int, columns: int) -> Case:
@@ -119,7 +166,7 @@ def cases() -> dict[str, Case]:
             lambda x, w: nn.conv2d(x, w, padding=1), {"x": "f64[1,64,28,28]", "w": "f64[64,64,3,3]"},
         ),
         "conv bn residual relu 28": (
-            block,
+            residual_block,
             {
                 "x": "f32[1,128,28,28]", "w": "f32[128,128,3,3]",
                 **vectors(128, "scale", "shift", "mean", "variance"), "other": "f32[1,128,28,28]",
@@ -168,6 +215,17 @@ def cases() -> dict[str, Case]:
         "attention causal 12x512x64": attention(1, 12, 512, 64, causal=True),
         "attention 8x2048x64": attention(1, 8, 2048, 64),
         "attention 2x2x10x8": attention(2, 2, 10, 8),
+        "block 2x128x256 4 heads": block(2, 128, 256, 4),
+        "block 1x512x768 12 heads": block(1, 512, 768, 12),
+        "block fused 2x128x256 4 heads": block(2, 128, 256, 4, fused=True),
+        "block 2x5x12 3 heads": block(2, 5, 12, 3),
+        "gated 128x512x1376": gated(128, 512, 1376),
+        "gated fused 128x512x1376": gated(128, 512, 1376, fused=True),
+        "gated 1x512x1376": gated(1, 512, 1376),
+        "gated 3x8x6": gated(3, 8, 6),
+        "rotary 32x512x128": rotary(nn.rotary_embedding, 32, 512, 128),
+        "rotary even and odd 32x512x128": rotary(even_and_odd, 32, 512, 128),
+        "rotary 6x5x8": rotary(nn.rotary_embedding, 6, 5, 8),
         "softmax 4096x1024": (lambda x: nn.softmax(x), {"x": "f32[4096,1024]"}),
         "softmax axis 1 8x64x56x56": (lambda x: nn.softmax(x, axis=1), {"x": "f32[8,64,56,56]"}),
         "softmax 32x10": (lambda x: nn.softmax(x), {"x": "f32[32,10]"}),

@@ -1,7 +1,8 @@
 """Measures every kernel of home against float64 and writes `topos_core/kernels/envelope_table.py`.
 
 Each vector width runs in a process of its own; the table holds the largest error of all of them, doubled.
-`python -m benchmarks.measure_envelopes` takes some minutes and needs a machine with AVX-512.
+`python -m benchmarks.measure_envelopes [PATTERN...]` takes some minutes and needs a machine with AVX-512; with patterns,
+the other rows stay, which must have been measured with the same versions.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,7 @@ from typing import Final
 import numpy as np
 
 from topos_core import nn
+from topos_core.kernels.envelope_table import PROBE, RELATIVE
 from topos_core.kernels.home.manifest import patterns
 from topos_core.kernels.probes import Program, measure, probes
 
@@ -49,6 +51,10 @@ def programs() -> Mapping[str, tuple[Program, ...]]:
 
     def inferred(x, mean, variance, scale, shift):
         return nn.batch_norm(x, mean, variance, scale, shift)
+
+    def headed(x, wq, wk, wv, wo):
+        q, k, v = ((x @ w).reshape(*x.shape[:2], 3, -1).swapaxes(1, 2) for w in (wq, wk, wv))
+        return nn.attention(q, k, v).swapaxes(1, 2).reshape(*x.shape[:2], -1) @ wo
 
     vectors = dict.fromkeys(("b", "scale", "shift", "mean", "variance"), "f32[16]")
     return {
@@ -95,6 +101,18 @@ def programs() -> Mapping[str, tuple[Program, ...]]:
                 {"q": "f32[2,70,32]", "k": "f32[2,70,32]", "v": "f32[2,70,32]"},
             ),
         ),
+        "multi_head_attention": (
+            (headed, {"x": "f32[2,40,96]", **dict.fromkeys(("wq", "wk", "wv", "wo"), "f32[96,96]")}),
+        ),
+        "gated_mlp": (
+            (
+                lambda x, gate, up, down: nn.gated_mlp(x, gate, up, down),
+                {"x": "f32[9,256]", "gate": "f32[300,256]", "up": "f32[300,256]", "down": "f32[50,300]"},
+            ),
+        ),
+        "rotary_embedding": (
+            (nn.rotary_embedding, {"x": "f32[3,40,64]", "cos": "f32[40,64]", "sin": "f32[40,64]"}),
+        ),
         "softmax": (
             (lambda x: nn.softmax(x), {"x": "f32[5,1000]"}), (lambda x: nn.softmax(x, axis=1), {"x": "f32[3,40,70]"}),
         ),
@@ -131,11 +149,11 @@ def programs() -> Mapping[str, tuple[Program, ...]]:
     }  # fmt: skip
 
 
-def measured() -> dict[str, dict[str, float]]:
+def measured(chosen: Collection[str]) -> dict[str, dict[str, float]]:
     """Measures this process' vector width: the largest relative error by pattern and dtype."""
     longer = programs()
     result: dict[str, dict[str, float]] = {}
-    for pattern in sorted(patterns()):
+    for pattern in sorted(chosen):
         for dtype in DTYPES:
             worst = None
             for probe in probes(pattern, dtype, longer.get(pattern, ())):
@@ -153,18 +171,27 @@ def measured() -> dict[str, dict[str, float]]:
 
 def main() -> None:
     """Measures all widths and writes the table."""
+    words = [word for word in sys.argv[1:] if word != "--here"]
+    unknown = set(words) - patterns()
+    if unknown:
+        sys.exit(f"home has no kernel for {', '.join(sorted(unknown))}")
     if "--here" in sys.argv:
-        print(json.dumps(measured()))
+        print(json.dumps(measured(words or patterns())))
         return
+    if words and _versions() != PROBE:
+        sys.exit(f"the table was measured with {PROBE}, this would be {_versions()}: measure all patterns")
     largest: dict[str, dict[str, float]] = {}
     for width, environment in WIDTHS.items():
         print(f"{width}-bit vectors", file=sys.stderr)
-        command = [sys.executable, "-m", "benchmarks.measure_envelopes", "--here"]
+        command = [sys.executable, "-m", "benchmarks.measure_envelopes", "--here", *words]
         done = subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, check=True, text=True)
         for pattern, errors in json.loads(done.stdout).items():
             row = largest.setdefault(pattern, {})
             for dtype, error in errors.items():
                 row[dtype] = max(row.get(dtype, 0.0), error)
+    rows = {pattern: {d: _rounded_up(MARGIN * e) for d, e in errors.items()} for pattern, errors in largest.items()}
+    if words:
+        rows = {pattern: {d: f"{e:.1e}" for d, e in errors.items()} for pattern, errors in RELATIVE.items()} | rows
     lines = [
         '"""Measured errors of home\'s kernels against float64; written by `benchmarks/measure_envelopes.py`."""',
         "",
@@ -177,8 +204,8 @@ def main() -> None:
         "",
         "RELATIVE: Final = {",
     ]
-    for pattern, errors in sorted(largest.items()):
-        row = ", ".join(f'"{dtype}": {_rounded_up(MARGIN * error)}' for dtype, error in errors.items())
+    for pattern, errors in sorted(rows.items()):
+        row = ", ".join(f'"{dtype}": {error}' for dtype, error in errors.items())
         lines.append(f'    "{pattern}": {{{row}}},')
     TABLE.write_text("\n".join([*lines, "}", '"""By pattern and dtype: max |got - f64| / max |f64|."""', ""]))
 

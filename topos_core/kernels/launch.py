@@ -67,6 +67,18 @@ class Scratch:
         self.address = start + -start % ALIGNMENT
 
 
+def carved(dtype: np.dtype, sizes: Sequence[int]) -> list[np.ndarray]:
+    """Gives uninitialised vectors of so many elements each out of one piece of memory, aligned to cache lines."""
+    lengths = [aligned(size * dtype.itemsize) for size in sizes]
+    owner = np.empty(sum(lengths) + ALIGNMENT, np.uint8)
+    at = -address_of(owner) % ALIGNMENT
+    vectors = []
+    for size, length in zip(sizes, lengths, strict=True):
+        vectors.append(np.ndarray(size, dtype, owner, at))
+        at += length
+    return vectors
+
+
 def launch(kernel: Kernel, block: array[int], threads: int) -> None:
     """Runs a kernel on the items of a block that `template` made, or a copy of one; the block serves one launch."""
     address = block.buffer_info()[0]

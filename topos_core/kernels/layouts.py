@@ -10,6 +10,7 @@ import numpy as np
 
 from topos_core.cost.memory import contiguous_strides
 from topos_core.matching.facts import Layout
+from topos_core.matching.view import View, read
 
 
 class Axis(NamedTuple):
@@ -58,3 +59,17 @@ def restore(result: np.ndarray, layout: Layout, roles: Sequence[str]) -> np.ndar
     for position, axis in enumerate(order):
         inverse[axis] = position
     return spread.transpose(inverse)
+
+
+def viewed(view: View, base: np.ndarray) -> np.ndarray:
+    """Looks at dense memory through a view, up to a reshape; copies where strides cannot say it."""
+    if view.bounds or any(divisor != 1 for divisor in view.divisors) or not base.size:
+        return read(view, base.reshape(view.base_shape))
+    steps = contiguous_strides(view.base_shape)
+    digits = view.digits
+    start = sum(offset * step for offset, step in zip(view.offsets, steps, strict=True))
+    strides = [sum(c * step for c, step in zip(digit.coefficients, steps, strict=True)) for digit in digits]
+    size = base.itemsize
+    return np.ndarray(
+        [digit.extent for digit in digits], base.dtype, base, start * size, [stride * size for stride in strides]
+    )

@@ -91,16 +91,17 @@ def measure(probe: Probe) -> Measured:
     """Runs a probe through the kernel and compares with float64."""
     tape, match = probe.tape, probe.match
     special = "x" if "x" in match.bindings else next(iter(match.bindings))
-    arrays = {
-        name: _binding(tape, value, name, probe.kind if name == special else "normal")
-        for name, value in match.bindings.items()
-    }
+    made: dict[int, np.ndarray] = {}  # a value that is bound twice is one array
+    for name, value in match.bindings.items():
+        kind = probe.kind if value == match.bindings[special] else "normal"
+        made.setdefault(value, _binding(tape, value, name, kind))
+    arrays = {name: made[value] for name, value in match.bindings.items()}
     known = {value: arrays[name] for name, value in match.bindings.items() if tape.ops[value].name == "constant"}
     produced = {"result": match.root, **{name: values[0] for name, values in match.named.items()}}
     out = {}
     for name, value in produced.items():
-        kind = tape.ops[value].type
-        out[name] = np.zeros(kind.shape, numpy_dtype(kind.dtype))
+        type_ = tape.ops[value].type
+        out[name] = np.zeros(type_.shape, numpy_dtype(type_.dtype))
     formula = importlib.import_module(f"topos_core.patterns.{match.pattern}").evaluate
     longer = tape.ops[match.root].type.dtype == "f64" and match.pattern not in BY_ERF
     wider = np.longdouble if longer else np.float64

@@ -133,18 +133,20 @@ class CoreFacts:
 
 @dataclass(frozen=True, slots=True)
 class GatedMlpFacts:
-    """A gated layer: `activation(gate) * up`, and the layers around it where they are its own.
+    """A gated layer: `activation(gate) * up`, both projections of one value, and the projection of the product behind it.
 
-    `product` looks at `gate` and `up`; where those are projections of one value, `gate` and `up` are their facts, with
-    bindings `x`, `gate_weight`, `gate_bias`?, `up_weight`, `up_bias`?, else both are None and `gate` and `up` are bound. `down`
-    is the projection of the product (`down_weight`, `down_bias`?), whose x is the product's root.
+    Bindings `x`, `gate_weight`, `gate_bias`?, `up_weight`, `up_bias`?; `gate` and `up` are the facts of those projections,
+    `product` looks at what they give. Where one projection holds both, `parts` has the index map of each on its result;
+    its weight is then bound under both names. `down` is the projection of the product (`down_weight`, `down_bias`?), whose
+    x is the product's root.
     """
 
     activation: str
     product: CoreFacts
-    gate: CoreFacts | None
-    up: CoreFacts | None
+    gate: CoreFacts
+    up: CoreFacts
     down: CoreFacts | None
+    parts: Mapping[str, View]
 
 
 @dataclass(frozen=True, slots=True)

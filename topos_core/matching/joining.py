@@ -60,3 +60,15 @@ def chain(context: Context, root: int, stops: Iterable[int]) -> set[int]:
         inside.add(value)
         todo += context.op(value).operands
     return inside
+
+
+def movement(context: Context, value: int, base: int) -> set[int]:
+    """Collects the movement from a base to a value that is a view of it, the base left out."""
+    inside: set[int] = set()
+    todo = [value]
+    while todo:
+        one = todo.pop()
+        if one not in inside and one != base:
+            inside.add(one)
+            todo += context.op(one).operands
+    return inside

@@ -2,8 +2,8 @@
 
 Recognises
     `activation(x @ gate) * (x @ up)` and, where it follows, `(...) @ down`; the activation is silu, gelu (by erf or tanh), relu
-    or the logistic function, in their spellings; each layer with or without a bias; gate and up as two products or as two
-    parts of one.
+    or the logistic function, in their spellings; each layer with or without a bias; gate and up as two products, or as two
+    parts of one, cut in any way.
 
 Why it pays
     Both projections read x once, and gate, up and their product never leave the cache.
@@ -22,19 +22,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.answers import ROOTS, answers, found_at, places
+from topos_core.matching.answers import ROOTS, answers, places
 from topos_core.matching.binding import Found
 from topos_core.matching.declared import Form, Term
 from topos_core.matching.facts import CoreFacts, GatedMlpFacts
-from topos_core.matching.joining import joined, match_at
+from topos_core.matching.joining import joined, match_at, movement
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.summary import core_facts, evaluated
+from topos_core.matching.view import View, read
 from topos_core.patterns import linear
 from topos_core.recording.elementary import erf
 from topos_core.tape.tape import Tape
@@ -112,9 +114,7 @@ def find(context: Context, root: int, /) -> Match | None:
             return None
         bindings = {**product.bindings, "down_weight": down.bindings["w"]}
         bindings |= {"down_bias": down.bindings["bias"]} if "bias" in down.bindings else {}
-        of = product.facts
-        whole = GatedMlpFacts(of.activation, of.product, of.gate, of.up, down.facts)
-        return joined(context, IDENTIFIER, root, [product, down], bindings, whole)
+        return joined(context, IDENTIFIER, root, [product, down], bindings, replace(product.facts, down=down.facts))
     return _gated(context, root)
 
 
@@ -122,20 +122,23 @@ def evaluate(facts: GatedMlpFacts, arrays: Mapping[str, np.ndarray]) -> dict[str
     """Computes the match's own formula."""
     sides = {}
     for name, layer in (("gate", facts.gate), ("up", facts.up)):
-        sides[name] = arrays[name] if layer is None else _layer(layer, arrays["x"], arrays, name)
+        y = _layer(layer, arrays["x"], arrays, name)
+        view = facts.parts.get(name)
+        sides[name] = y if view is None else read(view, y.reshape(view.base_shape))
     y = evaluated(TERM.holes, facts.product, sides, "k", _FORMULAS[facts.activation])["root"]
     return {"root": y if facts.down is None else _layer(facts.down, y, arrays, "down")}
 
 
 def work(tape: Tape, match: Match) -> Work:
-    """Counts the projections, one activation and one product per inner element."""
+    """Counts the projections, each once, one activation and one product per inner element."""
     of: GatedMlpFacts = match.facts
     size = of.product.extents["k"]
     total = Work(4 * size, 0 if of.activation == "relu" else size, 0, tape.type_of(match.root).bytes)
-    for layer in (of.gate, of.up, of.down):
+    layers = {match.bindings[f"{name}_weight"]: layer for name, layer in (("gate", of.gate), ("up", of.up))}
+    for layer in (*layers.values(), of.down):
         if layer is not None:
             total += Work(2 * layer.extents["b"] * layer.extents["r"] * layer.extents["n"])
-    return total + Work(bytes_read=sum(tape.type_of(value).bytes for value in match.bindings.values()))
+    return total + Work(bytes_read=sum(tape.type_of(value).bytes for value in dict.fromkeys(match.bindings.values())))
 
 
 def _layer(layer: CoreFacts, x: np.ndarray, arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:
@@ -146,31 +149,32 @@ def _layer(layer: CoreFacts, x: np.ndarray, arrays: Mapping[str, np.ndarray], na
 
 
 def _gated(context: Context, root: int) -> Match | None:
-    """Gives the product at `root` where both sides are projections of one value."""
+    """Gives the product at `root` where both sides are projections of one value, or parts of one projection."""
     inner = context.once(answers).get((IDENTIFIER, root))
-    found = found_at(context, IDENTIFIER, root)
-    if not isinstance(inner, Match) or found is None:
+    if not isinstance(inner, Match):
         return None
-    layers = {}
+    layers: dict[str, Match] = {}
+    parts: dict[str, View] = {}
+    moved: set[int] = set()
     for side in ("gate", "up"):
-        maker = found.attempt.bound[side][0].maker
-        layer = match_at(context, "linear", maker) if maker >= 0 else None
+        value = inner.bindings[side]
+        view = context.view(value)
+        layer = match_at(context, "linear", view.base)
         if layer is None:
             return None
         layers[side] = layer
+        if view.base != value:
+            parts[side] = view
+            moved |= movement(context, value, view.base)
     gate, up = layers["gate"], layers["up"]
     if gate.bindings["x"] != up.bindings["x"]:
         return None
-    activation = inner.facts.options["activation"]
-    if any(inner.bindings[side] != layer.root for side, layer in layers.items()):
-        of = GatedMlpFacts(activation, inner.facts, None, None, None)  # two parts of one product
-        return joined(context, IDENTIFIER, root, [inner], inner.bindings, of)
     bindings = {"x": gate.bindings["x"]}
     for side, layer in layers.items():
         bindings[f"{side}_weight"] = layer.bindings["w"]
         bindings |= {f"{side}_bias": layer.bindings["bias"]} if "bias" in layer.bindings else {}
-    of = GatedMlpFacts(activation, inner.facts, gate.facts, up.facts, None)
-    return joined(context, IDENTIFIER, root, [inner, gate, up], bindings, of)
+    of = GatedMlpFacts(inner.facts.options["activation"], inner.facts, gate.facts, up.facts, None, parts)
+    return joined(context, IDENTIFIER, root, [inner, gate, up], bindings, of, moved)
 
 
 TERM = Term(

@@ -30,7 +30,7 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, places
 from topos_core.matching.facts import CoreFacts, MultiHeadFacts
-from topos_core.matching.joining import joined, match_at
+from topos_core.matching.joining import joined, match_at, movement
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.view import View, read
@@ -64,7 +64,7 @@ def find(context: Context, root: int, /) -> Match | None:
         layers[name] = layer
         if view.base != value:
             parts[name] = view
-            moved |= _movement(context, value, view.base)
+            moved |= movement(context, value, view.base)
     sources = {name: layer.bindings["x"] for name, layer in layers.items()}
     if sources["key"] != sources["value"]:
         return None
@@ -112,17 +112,6 @@ def _projected(layer: CoreFacts, x: np.ndarray, arrays: Mapping[str, np.ndarray]
     if f"{name}_bias" in arrays:
         given["bias"] = arrays[f"{name}_bias"]
     return linear.evaluate(layer, given)["root"]
-
-
-def _movement(context: Context, value: int, base: int) -> set[int]:
-    """Collects the movement from a projection's result to a part of it, both ends but the result included."""
-    inside, todo = set(), [value]
-    while todo:
-        one = todo.pop()
-        if one not in inside and one != base:
-            inside.add(one)
-            todo += context.op(one).operands
-    return inside
 
 
 def _softmax(scores: Any) -> Any:

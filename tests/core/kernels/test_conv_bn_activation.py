@@ -13,7 +13,7 @@ from topos_core.matching.match import Match
 from topos_core.patterns.conv_bn_activation import evaluate
 from topos_core.tape.type import numpy_dtype
 
-NAMES = [*CLAMPED, *(name for name in ACTIVATIONS if name not in ("exp", "erf"))]
+NAMES = [*CLAMPED, *(name for name in ACTIVATIONS if name not in (*CLAMPED, "exp", "erf"))]
 WINDOWS = (Window(3, low=1, high=1), Window(3, 2, low=1, high=1))
 
 

@@ -86,7 +86,9 @@ def reshaped(x, w):
 @pytest.mark.parametrize("spelling", [split, reshaped])
 def test_both_sides_may_be_parts_of_one_product(spelling):
     match = check("gated_mlp", spelling, {"x": "f64[3,8]", "w": "f64[8,10]"})
-    assert set(match.bindings) == {"gate", "up"}
+    assert set(match.bindings) == {"x", "gate_weight", "up_weight"}
+    assert match.bindings["gate_weight"] == match.bindings["up_weight"]
+    assert set(match.facts.parts) == {"gate", "up"}
 
 
 def other_source(x, y, wg, wu):

@@ -12,11 +12,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from topos_core.kernels.attention.views import Rows, copied_rows, dense_rows, rows_of, scatter
 from topos_core.kernels.convolution.tables import tile_table
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
 from topos_core.kernels.library import Kernel, kernel
+from topos_core.kernels.rows import Rows, copied_rows, dense_rows, rows_of, scatter
 from topos_core.kernels.tiles import tiles
 from topos_core.kernels.vocabulary.blocks import ATTENTION, KEYS, TILE
 from topos_core.matching.facts import CoreFacts

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from topos_core.cost.work import Work
 from topos_core.kernels.envelopes import envelope, unmeasured
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import FLOATS
+
+
+class Cost(NamedTuple):
+    """Work of one kernel, and the share of the machine's peak that it reaches."""
+
+    flops: int
+    efficiency: float
+
+
+def blended(costs: Sequence[Cost]) -> Cost:
+    """Gives the cost of kernels that run one after the other."""
+    flops = sum(cost.flops for cost in costs)
+    spent = sum(cost.flops / cost.efficiency for cost in costs)
+    return Cost(flops, flops / spent if flops else 1.0)
 
 
 def offer_core(
@@ -20,12 +37,16 @@ def offer_core(
     transcendentals: int,
     efficiency: float,
     copied: bool = False,
+    between: int = 0,
+    calls: float = 1.0,
 ) -> Offer | Decline:
     """Prices a kernel that reads its bindings once and writes the root.
 
     Args:
         flops, transcendentals: Of the whole region.
         copied: Whether x and the result are moved to another layout and back.
+        between: Bytes that one of several kernels writes and the next one reads.
+        calls: Of kernels.
     """
     root = tape.ops[match.root].type
     if root.dtype not in FLOATS:
@@ -41,11 +62,11 @@ def offer_core(
             " ask for fidelity fast",
             {"relative_error": measured.relative},
         )
-    read = sum(tape.ops[value].type.bytes for value in match.bindings.values())
+    read = sum(tape.ops[value].type.bytes for value in dict.fromkeys(match.bindings.values()))
     # a strided copy moves elements one by one: it costs as much as several dense ones
-    moved = 8 * root.bytes if copied else 0
+    moved = between + (8 * root.bytes if copied else 0)
     work = Work(flops, transcendentals, read + moved, root.bytes + moved)
     return Offer(
         kernel=kernel, work=work, exact=False, envelope=measured, efficiency=efficiency,
-        temporary_bytes=2 * root.bytes if copied else 0,
+        temporary_bytes=between + (2 * root.bytes if copied else 0), calls=calls,
     )  # fmt: skip

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from topos_core.kernels.attention.offering import attention_cost
 from topos_core.kernels.attention.runner import make_runner
 from topos_core.kernels.cores.offering import offer_core
 from topos_core.kernels.kernel import Decline, Offer, Terms
@@ -22,12 +23,10 @@ from topos_core.tape.tape import Tape
 
 def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     """Offers the kernel that keeps scores in the cache."""
-    extents = match.facts.extents
-    scores = extents["b"] * extents["i"] * extents["j"]
-    width = extents["d"] + extents["e"]
+    cost, transcendentals = attention_cost(match.facts)
     return offer_core(
-        tape, match, terms, kernel="blocks of query rows, scores in the cache", flops=2 * scores * width + 6 * scores,
-        transcendentals=2 * scores, efficiency=max(0.05, 0.75 * width / (width + 32)),
+        tape, match, terms, kernel="blocks of query rows, scores in the cache", flops=cost.flops,
+        transcendentals=transcendentals, efficiency=cost.efficiency,
     )  # fmt: skip
 
 

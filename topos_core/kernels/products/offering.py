@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from topos_core.kernels.cores.offering import offer_core
+from topos_core.kernels.cores.offering import Cost, offer_core
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
@@ -18,21 +18,25 @@ def offer_linear(
     tape: Tape, match: Match, facts: CoreFacts, terms: Terms, *, flops: int = 0, transcendentals: int = 0
 ) -> Offer | Decline:
     """Prices the tile kernel; `flops` and `transcendentals` are the epilogue's."""
-    root = tape.ops[match.root].type
-    rows, steps, columns = (facts.extents[label] for label in ("b", "r", "n"))
+    cost = layer_cost(facts, tape.ops[match.root].type.dtype, is_known(tape, match.bindings["w"]))
     return offer_core(
-        tape, match, terms, kernel=f"register tiles over {steps} products",
-        flops=2 * rows * steps * columns + 2 * rows * columns + flops, transcendentals=transcendentals,
-        efficiency=_efficiency(rows, steps, columns, LANES.get(root.dtype, 16), _is_known(tape, match)),
+        tape, match, terms, kernel=f"register tiles over {facts.extents['r']} products", flops=cost.flops + flops,
+        transcendentals=transcendentals, efficiency=cost.efficiency,
     )  # fmt: skip
 
 
-def _is_known(tape: Tape, match: Match) -> bool:
-    """Tells whether the weight can be packed beforehand: it is a parameter, or a view of one."""
-    value = match.bindings["w"]
-    while tape.ops[value].name in ("reshape", "permute"):
-        value = tape.ops[value].operands[0]
-    return tape.ops[value].name in ("parameter", "constant")
+def layer_cost(facts: CoreFacts, dtype: str, known: bool) -> Cost:
+    """Counts a layer's products and sums; `known` says that its weight can be packed beforehand."""
+    rows, steps, columns = (facts.extents[label] for label in ("b", "r", "n"))
+    flops = 2 * rows * steps * columns + 2 * rows * columns
+    return Cost(flops, _efficiency(rows, steps, columns, LANES.get(dtype, 16), known))
+
+
+def is_known(tape: Tape, weight: int) -> bool:
+    """Tells whether a weight can be packed beforehand: it is a parameter, or a view of one."""
+    while tape.ops[weight].name in ("reshape", "permute"):
+        weight = tape.ops[weight].operands[0]
+    return tape.ops[weight].name in ("parameter", "constant")
 
 
 def _efficiency(rows: int, steps: int, columns: int, lanes: int, known: bool) -> float:

@@ -203,6 +203,28 @@ ATTENTION: Final = (
 )  # fmt: skip
 """Words of an attention."""
 
+GATED: Final = (
+    "counter",
+    "items",
+    "rows", "count",  # rows, and elements of one
+    "chunk",  # rows per item
+    "gate", "gate_at",  # `_at`: address of i64[rows], elements
+    "up", "up_at",
+    "out",  # [rows, count], dense; may be where the gate lies
+)  # fmt: skip
+"""Words of a product whose one side is activated."""
+
+TURN: Final = (
+    "counter",
+    "items",
+    "rows", "count",  # of x: positions, and pairs of one
+    "chunk",  # rows per item
+    *(f"{name}{word}" for name in ("x", "cos", "sin", "out") for word in ("", "_at", "_other", "_step")),
+    "scratch", "slot_bytes",  # two rows of pairs per worker, for pairs that lie beside each other
+)  # fmt: skip
+"""Words of a turn of pairs: `_at` is the address of i64[rows], `_other` leads from a pair's first element to its second,
+`_step` from pair to pair, all in elements."""
+
 CREW: Final = (
     "ticket", *(f"apart{k}" for k in range(7)),  # job number << 32 | slots << 16 | next slot; a cache line of its own
     "done", *(f"off{k}" for k in range(7)),  # slots that have been run; a cache line of its own

@@ -16,6 +16,7 @@ from numba.extending import intrinsic
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.emitter import INT64, Emitter
 from topos_core.kernels.vocabulary.scalar import Scalar
+from topos_core.kernels.vocabulary.turning import riffled
 
 Step = Callable[[Emitter, Sequence[Any]], Any]
 """Computes one result from the loaded operands, on a scalar or on a vector register."""
@@ -44,6 +45,32 @@ def row_map(host: Host, scalar: Scalar, strides: Sequence[int], step: Step, valu
     names = ["context", "target", *(f"source{k}" for k in range(len(strides)))]
     names += [*(f"value{k}" for k in range(values)), "count"]
     return with_arity(mapped, names)
+
+
+def row_pairs(host: Host, scalar: Scalar) -> Any:
+    """Makes `pairs(target, first, second, count)`: target[2 i] = first[i], target[2 i + 1] = second[i]."""
+    lanes = host.lanes(scalar.name)
+
+    def paired(context: Any, target: Any, first: Any, second: Any, count: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            target, *sources = (builder.inttoptr(address, scalar.llvm.as_pointer()) for address in given[:3])
+            count, step, two = given[3], ir.Constant(INT64, lanes), ir.Constant(INT64, 2)
+            emitter = Emitter(builder, ir.VectorType(scalar.llvm, lanes))
+            whole = builder.mul(builder.sdiv(count, step), step)
+            with cgutils.for_range_slice(builder, ir.Constant(INT64, 0), whole, step, inc=True) as (at, _):
+                registers = riffled(builder, [emitter.load(builder.gep(source, [at])) for source in sources])
+                for k, register in enumerate(registers):
+                    place = builder.add(builder.mul(at, two), ir.Constant(INT64, k * lanes))
+                    emitter.store(register, builder.gep(target, [place]))
+            with cgutils.for_range_slice(builder, whole, count, ir.Constant(INT64, 1), inc=True) as (at, _):
+                for k, source in enumerate(sources):
+                    place = builder.add(builder.mul(at, two), ir.Constant(INT64, k))
+                    builder.store(builder.load(builder.gep(source, [at])), builder.gep(target, [place]))
+            return context.get_dummy_value()
+
+        return types.void(*(types.int64,) * 4), generate
+
+    return intrinsic(paired)
 
 
 def with_arity(function: Any, names: Sequence[str]) -> Any:

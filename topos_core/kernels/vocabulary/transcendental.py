@@ -156,6 +156,7 @@ ACTIVATIONS: Final[Mapping[str, Callable[[Emitter, Any], Any]]] = {
     "gelu_tanh": _gelu_tanh,
     "gelu_sigmoid": lambda e, x: e.mul(x, sigmoid(e, e.mul(x, e.constant(1.702)))),
     "silu": lambda e, x: e.mul(x, sigmoid(e, x)),
+    "relu": lambda e, x: e.at_least(x, e.constant(0.0)),
     "tanh": tanh,
     "sigmoid": sigmoid,
     "hardswish": _hardswish,
