@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         workspace = opened.workspace(target.path)
         options = request_options(arguments, workspace.configuration, "host")
         reply = opened.trace(target, {**options, "machine": "reference", "sources": False})
-        refuse_unknown_dims(options, [reply])
+        refuse_unknown_dims(arguments.dim, [reply])
         if "error" not in reply:
             reply = only(arguments.target, reply)
             if "error" not in reply:
