@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from topos_core.cli.terminal import Terminal, place_of, shown
+from topos_core.cli.terminal import Terminal
+from topos_core.document.formats.errors import place_of, shown
 from topos_core.errors import ConfigurationError
 
 _HEAD = ("", "threads", "median", "quartiles", "least", "against home", "error vs f64", "first result")
