@@ -6,10 +6,11 @@ Lower case, no full stop. Arguments are display-ready; nothing here looks at a t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from topos_core.plan.decision import Number
-from topos_core.tape.tape import ObservationKind
+if TYPE_CHECKING:  # servers say these sentences, and load no NumPy
+    from topos_core.plan.decision import Number
+    from topos_core.tape.tape import ObservationKind
 
 _READERS: Final[dict[ObservationKind, str]] = {
     "output": "the caller (it is returned)",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from topos_core.cost.work import Work
-from topos_core.matching.match import Match
-from topos_core.tape.tape import Tape
+if TYPE_CHECKING:  # servers read the names below from here, and load no NumPy
+    from topos_core.cost.work import Work
+    from topos_core.matching.match import Match
+    from topos_core.tape.tape import Tape
 
 Fidelity = Literal["exact", "fast"]
 Dialect = Literal["portable", "xla", "iree"]

@@ -15,7 +15,6 @@ from topos_core.errors import ToposError, TraceError
 from topos_core.session.entries import split_lines
 from topos_core.session.messages import failure
 from topos_core.tape.span import Span
-from topos_core.tape.type import DTYPE_NAMES
 
 FRAMEWORKS: Final = frozenset(
     {"torch", "jax", "jaxlib", "onnx", "transformers", "timm", "flax", "equinox", "tensorflow"}
@@ -145,6 +144,8 @@ def _describe(error: BaseException) -> tuple[str, str]:
 def _describe_missing(name: str) -> tuple[str, str]:
     """Says that the code asks topos_core for a name that it does not have: most often a dtype."""
     if re.fullmatch(r"b?[a-z]\d+(_\w+)?", name):
+        from topos_core.tape.type import DTYPE_NAMES  # and NumPy with it, which servers do not load
+
         return "TP503", f"unknown dtype tp.{name}; use one of {' '.join(DTYPE_NAMES)}"
     return "TP402", f"topos_core has no {name!r}; dir(topos_core) lists what it has"
 

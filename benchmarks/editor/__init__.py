@@ -1,0 +1,1 @@
+"""Latencies of the language server: `python -m benchmarks.editor`."""
