@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from topos_core.errors import ConfigurationError, ToposError
-from topos_core.session.client import Cancelled
+from topos_core.session.client import Agent, Cancelled
 from topos_core.session.dimensions import known_dims, refuse_unknown_dims
 from topos_core.session.machines import machines
 from topos_core.session.messages import failure
@@ -48,12 +48,21 @@ class AgentPlanner:
 
     def changes(self, target: str, options: Options) -> Mapping[str, Any]:
         """Plans a traced target again under other options and gives what differs."""
-        found: Mapping[str, Any] = self._ask(target, options, "replan")["changes"]
+        found: Mapping[str, Any] = self._ask(target, lambda agent: agent.replan(target, _asked(options), changes=True))[
+            "changes"
+        ]
         return found
 
     def emit(self, target: str, options: Options) -> str:
         """Emits a traced target as StableHLO text."""
-        return str(self._ask(target, options, "emit")["text"])
+        return str(self._ask(target, lambda agent: agent.emit(target, _asked(options)))["text"])
+
+    def kernels(self, target: str, region: str, options: Options) -> Mapping[str, Any]:
+        """Lists the kernels that run a taken region, with their texts."""
+        found: Mapping[str, Any] = self._ask(target, lambda agent: agent.kernels(target, region, _asked(options)))[
+            "listing"
+        ]
+        return found
 
     def files(self) -> Sequence[str]:
         """Names every file that the traces read, as absolute paths."""
@@ -91,12 +100,10 @@ class AgentPlanner:
                 raise ConfigurationError(message, code="TP504")
         return [Traced(e["target"], e.get("document"), _with_output(e.get("error"), reply)) for e in entries]
 
-    def _ask(self, target: str, options: Options, what: str) -> dict[str, Any]:
+    def _ask(self, target: str, question: Callable[[Agent], dict[str, Any]]) -> dict[str, Any]:
         workspace = self._of_target[target]
-        agent = self._projects.agent(workspace)
-        asked = {**OPTIONS, **options}
         try:
-            reply = agent.replan(target, asked, changes=True) if what == "replan" else agent.emit(target, asked)
+            reply = question(self._projects.agent(workspace))
         except ToposError as error:
             raise PlannerError(error_of(error, "", workspace.root)) from error
         except Cancelled as error:
@@ -112,6 +119,10 @@ class AgentPlanner:
         root = self._projects.workspace(target.path).root
         full = {os.path.normpath(os.path.join(root, name)) for name in named}
         return frozenset(name for name in full if os.path.isfile(name))
+
+
+def _asked(options: Options) -> dict[str, Any]:
+    return {**OPTIONS, **options}
 
 
 def _with_output(error: Failure | None, reply: Mapping[str, Any]) -> Failure | None:

@@ -57,6 +57,12 @@ class Asked(BaseModel):
     options: Options = Options()
 
 
+class AskedKernels(Asked):
+    """Which region's kernels are to be shown."""
+
+    region: Annotated[str, Field(max_length=256)]
+
+
 class Problem(BaseModel):
     """Why there is no answer."""
 
@@ -154,6 +160,14 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
     def emitted(request: Request, plan_id: PlanId, asked: Annotated[Asked, Body()]) -> Response:
         plan, _ = traced(plan_id, asked.base)
         return _json(request, {"text": _ask(lambda: plans.planner.emit(plan.target, asked.options.asked()))})
+
+    @api.post(
+        "/plans/{plan_id}/kernels",
+        summary="The kernels that run a taken region, with their texts and how they are started",
+    )
+    def kernels(request: Request, plan_id: PlanId, asked: Annotated[AskedKernels, Body()]) -> Response:
+        plan, _ = traced(plan_id, asked.base)
+        return _json(request, _ask(lambda: plans.planner.kernels(plan.target, asked.region, asked.options.asked())))
 
     @api.get("/plans/{plan_id}/export", summary="The plan as one HTML file that works without a server")
     def exported(plan_id: PlanId) -> Response:

@@ -39,6 +39,10 @@ class Planner(Protocol):
         """Emits a traced target as StableHLO text; raises `PlannerError`."""
         ...
 
+    def kernels(self, target: str, region: str, options: Options) -> Mapping[str, Any]:
+        """Lists the kernels that run a taken region; raises `PlannerError`."""
+        ...
+
     def files(self) -> Sequence[str]:
         """Names the files whose change asks for a new trace, as absolute paths."""
         ...

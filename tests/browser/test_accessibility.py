@@ -19,7 +19,8 @@ STATES = {
     "op": """page.locator('[data-box="op"]').nth(4).click(); page.keyboard.press("l")""",
     "what-if": """page.locator('.entry').first.click(); page.get_by_role("button", name="What if it were not").click()""",
     "help": """page.keyboard.press("?")""",
-    "emitted": """page.locator(".emitted .twist").click(); page.locator("summary").first.click()""",
+    "emitted": """page.get_by_role("button", name="Emitted StableHLO").click(); page.locator("summary").first.click()""",
+    "kernel": """page.locator('.entry[data-verdict="taken"]').first.click(); page.get_by_role("button", name="Kernel", exact=True).click(); page.locator('.kernel .code').wait_for()""",
     "compared": """page.get_by_label("Compare with").select_option(index=1); page.get_by_test_id("changes").wait_for()""",
 }
 

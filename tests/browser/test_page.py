@@ -16,6 +16,10 @@ from topos_web.plans import Traced
 expect = pytest.importorskip("playwright.sync_api", reason="the package playwright is missing").expect
 
 
+TALL = (1440, 1400)
+"""A window in which all of `norms` is in view."""
+
+
 def dash(page: Any, selector: str) -> str:
     drawn: str = page.locator(selector).first.evaluate("e => getComputedStyle(e).strokeDasharray")
     return drawn
@@ -45,7 +49,7 @@ def test_the_three_verdicts_are_drawn_apart_without_colour(open_page: Open, them
 
 
 def test_a_near_miss_is_marked_on_its_op_and_outlined_when_chosen(open_page: Open) -> None:
-    page, *_ = open_page(norms())
+    page, *_ = open_page(norms(), size=TALL)
     assert page.locator('[data-op="20"] .near').count() == 1
     page.locator('.entry[data-verdict="near_miss"]').click()
     assert fill(page, '.sleeve[data-verdict="near_miss"]') == "none"
@@ -56,7 +60,7 @@ def test_a_near_miss_is_marked_on_its_op_and_outlined_when_chosen(open_page: Ope
 
 
 def test_the_declined_loser_is_an_outline_and_only_on_demand(open_page: Open) -> None:
-    page, *_ = open_page(norms())
+    page, *_ = open_page(norms(), size=TALL)
     loser = '[data-sleeve="elementwise_chain@25"]'
     assert page.locator(loser).count() == 0
     page.get_by_role("button", name="Candidates").click()
@@ -113,7 +117,7 @@ def test_a_link_brings_back_the_view(open_page: Open) -> None:
 
 
 def test_search_dims_what_does_not_match_and_walks_the_hits(open_page: Open) -> None:
-    page, *_ = open_page(norms())
+    page, *_ = open_page(norms(), size=TALL)
     page.keyboard.press("/")
     page.keyboard.type("op:mul bytes>1e6")
     expect(page.locator(".found")).to_have_text("3 ops")
@@ -125,7 +129,7 @@ def test_search_dims_what_does_not_match_and_walks_the_hits(open_page: Open) -> 
 
 
 def test_keys_walk_regions_ops_and_scopes(open_page: Open) -> None:
-    page, *_ = open_page(norms())
+    page, *_ = open_page(norms(), size=TALL)
     page.keyboard.press("d")
     assert page.locator('.entry[aria-current="true"]').get_attribute("data-verdict") == "declined"
     page.keyboard.press("Escape")
@@ -205,7 +209,7 @@ def test_script_in_a_model_is_text_everywhere(open_page: Open, watched: list[str
     page, *_ = open_page(hostile())
     page.locator(".entry").click()
     page.locator('[data-box="op"]').last.click()
-    page.locator(".emitted .twist").click()
+    page.get_by_role("button", name="Emitted StableHLO").click()
     page.get_by_text("has no StableHLO form").wait_for()
     assert watched.pop().startswith("console: Failed to load resource: the server responded with a status of 422")
     page.locator('[data-box="op"]').last.focus()
@@ -217,7 +221,7 @@ def test_script_in_a_model_is_text_everywhere(open_page: Open, watched: list[str
 
 
 def test_lists_hold_everything_that_is_drawn(open_page: Open) -> None:
-    page, *_ = open_page(norms())
+    page, *_ = open_page(norms(), size=TALL)
     page.locator('[role="tree"] .twist').click()
     rows = page.get_by_role("treeitem").all_inner_texts()
     assert len(rows) == 26 - 4 + 1  # chips stand with their readers, and one scope
@@ -278,7 +282,7 @@ def test_a_removed_op_is_a_ghost_and_an_added_one_has_a_plus(open_page: Open) ->
 
 
 def test_memory_tells_both_peaks_and_leads_to_their_ops(open_page: Open) -> None:
-    page, *_ = open_page(norms())
+    page, *_ = open_page(norms(), size=TALL)
     page.keyboard.press("l")
     memory = page.get_by_test_id("memory")
     assert "as recorded, peak" in memory.inner_text()
@@ -338,7 +342,7 @@ def test_an_exported_plan_works_from_a_file_and_asks_nobody(browser: Any, tmp_pa
 
 
 def test_settings_are_kept(open_page: Open) -> None:
-    page, *_ = open_page(norms())
+    page, *_ = open_page(norms(), size=TALL)
     page.keyboard.press("?")
     page.get_by_label("Editor link").fill("edit:{path}?{line}")
     page.get_by_label("Editor link").press("Tab")
@@ -348,3 +352,31 @@ def test_settings_are_kept(open_page: Open) -> None:
     page.reload()
     page.locator('.entry[data-verdict="declined"]').first.click()
     assert page.locator(".editor").first.get_attribute("href").startswith("edit:")
+
+
+def test_a_taken_region_shows_the_kernel_that_runs_it(open_page: Open, theme: str) -> None:
+    page, *_ = open_page(convolution(observed=True), theme=theme)
+    page.get_by_role("button", name="Kernel", exact=True).click()
+    pane = page.get_by_test_id("kernel")
+    expect(pane).to_have_text("Select a region that is taken.")
+    page.locator('.entry[data-verdict="taken"]').click()
+    expect(pane).to_contain_text("made ready by topos_core/kernels/home/window_reduce.py for znver4")
+    expect(pane.get_by_label("how it is started")).to_have_text(re.compile(r"threads\s*2\s*items\s*4\s*rows\s*6"))
+    expect(pane.locator(".code")).to_contain_text("def window(args, worker):")
+    pane.get_by_label("kernel", exact=True).select_option(index=1)
+    pane.get_by_role("button", name="LLVM IR").click()
+    expect(pane.locator(".code")).to_contain_text("define void @topos_kernel")
+    page.locator('.entry[data-verdict="blocked"]').click()
+    expect(pane).to_contain_text("one convolution never computes it")
+    page.get_by_role("button", name="What if it were not observed?").click()
+    expect(pane).to_contain_text("direct convolution made ready by topos_core/kernels/home/convolution.py")
+
+
+def test_a_long_kernel_is_read_by_scrolling(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True), fragment="#pane=kernel")
+    page.locator('.entry[data-verdict="taken"]').click()
+    code = page.get_by_test_id("kernel").locator(".code")
+    expect(code).to_contain_text("def window(args, worker):")
+    assert code.locator(".line").count() < 100
+    code.evaluate("e => { e.scrollTop = e.scrollHeight; }")
+    expect(code).to_contain_text("line = 399  # </script>")

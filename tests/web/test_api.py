@@ -206,3 +206,13 @@ def test_payloads_stay_within_their_budget() -> None:
     assert plan.regions.packed is not None
     assert len(plan.graph.packed) + len(plan.regions.packed) <= 200_000
     json.loads(plan.graph.body)
+
+
+def test_kernels_of_a_taken_region_come_with_their_texts(client: TestClient, plan: dict[str, Any]) -> None:
+    at = f"/api/v1/plans/{plan['id']}/kernels"
+    listed = client.post(at, json={"base": 1, "region": "window_reduce@17"}).json()
+    assert [kernel["name"] for kernel in listed["kernels"]] == ["window", "tile"]
+    assert listed["kernels"][0]["starts"] == [{"threads": 2, "words": {"items": 4, "rows": 6, "inner": 0}}]
+    refused = client.post(at, json={"base": 1, "region": "convolution@10"})
+    assert (refused.status_code, refused.json()["code"]) == (422, "TP505")
+    assert client.post(at, json={"base": 7, "region": "window_reduce@17"}).status_code == 409

@@ -92,6 +92,11 @@ def test_a_real_model_is_served_in_all_tiers() -> None:
             "text"
         ]
         assert "stablehlo.convolution" in text
+        freed = {"base": plan["revision"], "options": {"ignore": blocked["observations"]}, "region": blocked["id"]}
+        kernels = post(url, f"{at}/kernels", freed)["kernels"]
+        started = {kernel["name"] for kernel in kernels if kernel["starts"]}
+        assert {"planes", "contraction"} <= started
+        assert all("def " in kernel["text"] for kernel in kernels)
 
 
 def post(url: str, path: str, body: dict[str, Any]) -> Any:

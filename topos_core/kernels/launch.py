@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from topos_core.kernels.library import Kernel
+from topos_core.kernels.watching import Start, watch
 from topos_core.kernels.workers import run_on
 
 ALIGNMENT: Final = 64
@@ -83,6 +84,9 @@ def launch(kernel: Kernel, block: array[int], threads: int) -> None:
     """Runs a kernel on the items of a block that `template` made, or a copy of one; the block serves one launch."""
     address = block.buffer_info()[0]
     block[0] = address + 8 * (len(block) - SPARE // 2)
+    seen = watch()
+    if seen is not None:
+        seen.started.append(Start(kernel.name, kernel.variant, tuple(block[:-SPARE]), threads))
     if threads == 1:
         kernel.call(address, 0)
     else:

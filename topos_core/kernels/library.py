@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from topos_core.kernels.host import Host, host
 from topos_core.kernels.object_store import ObjectStore, user_store
+from topos_core.kernels.watching import watch
 
 SIGNATURE: Final = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
 SYMBOL: Final = "topos_kernel"
@@ -29,12 +30,15 @@ class Kernel:
     """Compiled code.
 
     Args:
+        name, variant: Of its body, and what it was made for.
         address: Where it starts, for other kernels.
         call: Calls it with two `int64`; the interpreter lock is released meanwhile.
         engine: Owns the code; kept alive with it.
         compiled: Whether this process compiled it rather than loaded it.
     """
 
+    name: str
+    variant: tuple[str, ...]
     address: int
     call: Any
     engine: Any
@@ -43,6 +47,9 @@ class Kernel:
 
 def kernel(name: str, *variant: str) -> Kernel:
     """Gives a kernel of this machine, compiled at most once in a process."""
+    seen = watch()
+    if seen is not None:
+        seen.asked[name, variant] = None
     with _LOCK:
         return _kernel(name, variant, host())
 
@@ -63,7 +70,7 @@ def load_or_compile(store: ObjectStore, name: str, variant: tuple[str, ...], tar
         store.put(key, code)
     engine = _load(code, target)
     address = engine.get_function_address(SYMBOL)
-    return Kernel(address, SIGNATURE(address), engine, compiled)
+    return Kernel(name, variant, address, SIGNATURE(address), engine, compiled)
 
 
 def compile_kernel(name: str, variant: tuple[str, ...], target: Host) -> bytes:

@@ -127,6 +127,14 @@ class Agent:
         request = {"do": "emit", "target": target, "options": dict(options or {}), "verify": verify}
         return self.request(request, timeout, progress)
 
+    def kernels(
+        self, target: str, region: str, options: Mapping[str, Any] | None = None, *, timeout: float | None = None
+    ) -> dict[str, Any]:
+        """Lists the kernels that run a taken region of a traced target, with their texts; gives `listing`."""
+        return self.request(
+            {"do": "kernels", "target": target, "region": region, "options": dict(options or {})}, timeout
+        )
+
     def run(
         self,
         target: str,

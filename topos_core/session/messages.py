@@ -19,7 +19,11 @@ PROTOCOL: Final = 1
 MAX_FRAME: Final = 256 * 2**20
 HEADER: Final = struct.Struct(">I")
 
-_SOURCE_TEXT: Final = ("sources", "text")  # shown line by line, or written into a file; whoever shows it escapes it
+_SOURCE_TEXT: Final = (
+    "sources",
+    "text",
+    "generated",
+)  # shown line by line, or written into a file; whoever shows it escapes it
 
 
 class MessageError(Exception):
@@ -123,6 +127,8 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
             check_document(_need(reply, "document", dict))
         case "emit":
             _need(reply, "text", str)
+        case "kernels":
+            _check_display(_need(_need(reply, "listing", dict), "kernels", list), "kernels")
         case "run":
             _need(reply, "result", dict)
         case "bench":

@@ -93,6 +93,26 @@ class Traced:
 
         return {"text": text, "verification": verify_text(self.with_weights(), plan, text, progress)}
 
+    def kernels(self, region: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Lists the kernels that run a taken region on this machine.
+
+        Raises:
+            ConfigurationError: TP505, the plan takes no such region; TP507, it is not one of home's.
+        """
+        from topos_core.document.kernels import kernel_listing
+        from topos_core.kernels.listing import listing
+        from topos_core.run.executor import default_threads
+
+        data = self.plan(options).data
+        if data.request.consumer != "home":
+            raise ConfigurationError(
+                f"{data.request.consumer} runs no kernel of topos; ask for a region of consumer home", code="TP507"
+            )
+        found = next((one for one in data.taken if f"{one.match.pattern}@{one.match.root}" == region), None)
+        if found is None:
+            raise ConfigurationError(f"the plan takes no region {region}", code="TP505")
+        return kernel_listing(listing(self.tape, found.match, default_threads()))
+
     def run(self, request: Mapping[str, Any], progress: Report) -> dict[str, Any]:
         """Runs the target as the request says; gives the figures of the run."""
         from topos_core.session.running import run_target

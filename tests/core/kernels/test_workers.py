@@ -11,7 +11,7 @@ from topos_core.kernels.workers import run_on
 def job(function):
     """Makes a kernel of a Python function (block, slot)."""
     call = SIGNATURE(function)
-    return Kernel(ctypes.cast(call, ctypes.c_void_p).value, call, None, False)
+    return Kernel("job", (), ctypes.cast(call, ctypes.c_void_p).value, call, None, False)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])

@@ -155,6 +155,19 @@ def test_what_if_may_give_only_what_changes(agent):
     assert agent.replan("model.py:entry", options, changes=True)["changes"]["changed"] == []
 
 
+def test_kernels_are_listed_for_what_is_taken_and_for_nothing_else(agent):
+    options = {"cost": "always"}
+    document = agent.trace("model.py", OBSERVED, options=options)["entries"][0]["document"]
+    row = next(k for k, each in enumerate(document["observations"]) if each["name"] == "windows")
+    (blocked,) = [region["id"] for region in document["regions"] if region["verdict"] == "blocked"]
+    assert agent.kernels("model.py:entry", blocked, options)["error"]["code"] == "TP505"
+    free = {**options, "ignore": [row]}
+    listed = agent.kernels("model.py:entry", blocked, free)["listing"]
+    assert listed["ran"]
+    assert "contraction" in [kernel["name"] for kernel in listed["kernels"]]
+    assert agent.kernels("model.py:entry", blocked, {**free, "consumer": "stablehlo"})["error"]["code"] == "TP507"
+
+
 def test_an_option_that_is_none_is_told(agent):
     agent.trace("model.py", OBSERVED)
     for options, words in (

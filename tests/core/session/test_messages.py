@@ -70,6 +70,13 @@ WRONG = {
         "line -1",
     ),
     "no text": ("emit", {"text": 1}, "'text' is int"),
+    "no listing": ("kernels", {"listing": []}, "'listing' is list"),
+    "no kernels": ("kernels", {"listing": {}}, "'kernels' is missing"),
+    "a kernel's name that hides": (
+        "kernels",
+        {"listing": {"kernels": [{"name": "a\x1b[2Jb", "text": "a\nb"}]}},
+        "escapes",
+    ),
     "no result": ("run", {}, "'result' is missing"),
     "no error": ("run", {"error": "no"}, "an error is str"),
     "no message": ("run", {"error": {"code": "TP402"}}, "'message' is missing"),

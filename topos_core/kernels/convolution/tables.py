@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from topos_core.kernels.host import host
@@ -12,7 +10,6 @@ from topos_core.kernels.tiles import tiles
 from topos_core.kernels.vocabulary.blocks import FINISH
 
 
-@cache
 def tile_table(dtype: str, activation: str = "none") -> np.ndarray:
     """Collects, for f32 or f64, 16 * kind + registers per row, then the epilogues; see `blocks.CONTRACTION`.
 

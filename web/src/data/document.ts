@@ -218,3 +218,25 @@ export interface Changes extends PlanHead {
   findings: Finding[];
   liveness: Liveness;
 }
+
+/** What runs a taken region on the server's machine. */
+export interface KernelListing {
+  /** The file that makes the match ready. */
+  path: string;
+  /** The processor it is compiled for. */
+  target: string;
+  /** Whether it was run once on sample values, to see how its kernels are started. */
+  ran: boolean;
+  sample_bytes: number;
+  kernels: KernelText[];
+}
+
+export interface KernelText {
+  name: string;
+  variant: string[];
+  path: string;
+  compiler: 'numba' | 'llvm';
+  text: string;
+  generated: string | null;
+  starts: { threads: number; words: Record<string, number> }[];
+}

@@ -1,6 +1,6 @@
 /** Where the page's data come from: the server, or the file itself when the page was exported. */
 
-import type { Changes, Failure, Graph, Options, Packed, Plan, PlanState, Region, Skeleton } from './document';
+import type { Changes, Failure, Graph, KernelListing, Options, Packed, Plan, PlanState, Region, Skeleton } from './document';
 import { unpack } from './packing';
 
 export interface Diff {
@@ -24,6 +24,7 @@ export interface Source {
   text(id: string, path: number): Promise<string>;
   whatif(id: string, base: number, options: Options): Promise<Changes>;
   emitted(id: string, base: number, options: Options): Promise<string>;
+  kernels(id: string, base: number, region: string, options: Options): Promise<KernelListing>;
   diff(a: string, b: string): Promise<Diff>;
   /** Where the whole plan can be fetched as one file, if anywhere. */
   exported(id: string): Promise<Blob>;
@@ -63,6 +64,7 @@ export class InlineSource implements Source {
     if (this.data.emitted === null) throw new Refusal(404, { code: 'offline', message: 'the export holds no emitted text' });
     return this.data.emitted;
   };
+  kernels = (): Promise<KernelListing> => Promise.reject(OFFLINE);
   diff = (): Promise<Diff> => Promise.reject(OFFLINE);
   exported = (): Promise<Blob> => Promise.reject(OFFLINE);
   listen = (): (() => void) => () => {};
@@ -98,6 +100,8 @@ export class ServerSource implements Source {
   };
   emitted = async (id: string, base: number, options: Options): Promise<string> =>
     (await this.ask<{ text: string }>(`plans/${id}/emitted`, { base, options })).text;
+  kernels = (id: string, base: number, region: string, options: Options): Promise<KernelListing> =>
+    this.ask(`plans/${id}/kernels`, { base, region, options });
   diff = (a: string, b: string): Promise<Diff> =>
     this.ask(`diff?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`);
 

@@ -23,6 +23,8 @@ const RIVAL_PAD = 5;
 export class RegionDrawer {
   private readonly known = new Map<string, DrawnRegion | null>();
   private segmentsOf: Map<number, number[]> | null = null;
+  /** Regions that others are taken inside of. */
+  private around: Set<string> | null = null;
 
   constructor(
     private readonly model: Model,
@@ -107,7 +109,8 @@ export class RegionDrawer {
   }
 
   private pad(region: Region): number {
-    return this.index.plan.regions.length < 4096 && this.index.plan.regions.some((other) => other.parent === region.id) ? PAD + NESTED_PAD : PAD;
+    this.around ??= new Set(this.index.plan.regions.flatMap((other) => other.parent ?? []));
+    return this.around.has(region.id) ? PAD + NESTED_PAD : PAD;
   }
 
   /** The drawn edges between members, across frames too where a value leaves one scope for another. */

@@ -10,6 +10,8 @@ export const FOLD_HEIGHT = 78;
 export const FRAME_HEADER = 26;
 export const FRAME_PADDING = 14;
 const MOST_CHIPS = 3;
+/** Characters of an op's attributes that its box has room for; the rest stands in its tooltip and under Why. */
+const MOST_ATTRIBUTES = 20;
 
 /** What an op reads that is drawn inside its box. */
 export interface Chip {
@@ -46,7 +48,8 @@ function constantText(attributes: string): string {
 export function opSize(model: Model, value: number): [number, number] {
   const chips = chipsOf(model, value);
   const chipRow = chips.reduce((sum, chip) => sum + chipWidth(chip) + 5, 8);
-  const title = model.name(value).length * 7.2 + 20;
+  const attributes = model.name(value) === 'input' || model.name(value) === 'parameter' ? 0 : Math.min(MOST_ATTRIBUTES, model.attributes(value).length);
+  const title = model.name(value).length * 7.2 + 20 + (attributes ? attributes * 5.4 + 22 : 0);
   const subtitle = subtitleOf(model, value).length * 5.9 + 20;
   const width = Math.min(260, Math.max(120, title, subtitle, chipRow));
   return [Math.ceil(width / 4) * 4, OP_HEIGHT + (chips.length ? CHIP_HEIGHT + 2 : 0)];

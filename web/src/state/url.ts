@@ -1,5 +1,7 @@
 /** The page's whole state in the URL's fragment, so that a link or a reload shows the same view. */
 
+export type Pane = 'emitted' | 'kernel';
+
 export interface View {
   plan?: string;
   /** `r:KEY`, `o:VALUE` or `s:KEY`. */
@@ -16,6 +18,9 @@ export interface View {
   query?: string;
   filter?: string[];
   compare?: string;
+  pane?: Pane;
+  memory?: boolean;
+  candidates?: boolean;
   /** Horizontal and vertical shift, and zoom. */
   camera?: [number, number, number];
 }
@@ -23,7 +28,7 @@ export interface View {
 const list = (values: (string | number)[] | undefined): string | undefined => (values?.length ? values.map((v) => encodeURIComponent(v)).join(',') : undefined);
 
 export function write(view: View): string {
-  const parts: [string, string | undefined][] = [
+  const parts: [string, string | false | undefined][] = [
     ['plan', view.plan],
     ['sel', view.selection && encodeURIComponent(view.selection)],
     ['open', list(view.open)],
@@ -37,6 +42,9 @@ export function write(view: View): string {
     ['q', view.query && encodeURIComponent(view.query)],
     ['show', list(view.filter)],
     ['compare', view.compare && encodeURIComponent(view.compare)],
+    ['pane', view.pane],
+    ['memory', view.memory && '1'],
+    ['candidates', view.candidates && '1'],
     ['at', view.camera?.map((v, i) => (i === 2 ? v.toFixed(3) : v.toFixed(0))).join(',')],
   ];
   return parts.flatMap(([name, value]) => (value ? [`${name}=${value}`] : [])).join('&');
@@ -61,9 +69,12 @@ export function read(fragment: string): View {
     shown: shown && Object.fromEntries(shown.filter(([, i]) => Number.isInteger(i))),
     consumer: text('consumer'), fidelity: text('fidelity'), machine: text('machine'), observe: numbers('observe'), ignore: numbers('ignore'),
     off: texts('off'), query: text('q'), filter: texts('show'), compare: text('compare'),
+    pane: PANES.find((pane) => pane === parts.get('pane')), memory: parts.has('memory') || undefined, candidates: parts.has('candidates') || undefined,
     camera: camera?.length === 3 && camera.every(Number.isFinite) ? (camera as [number, number, number]) : undefined,
   };
 }
+
+const PANES: readonly Pane[] = ['emitted', 'kernel'];
 
 function decoded(text: string): string {
   try {

@@ -13,11 +13,12 @@ import { type PlanEvent, Refusal, type Source } from '../data/source';
 import { LayoutClient } from '../layout/client';
 import type { Scene } from '../layout/scene';
 import { parse, regionHolds, searchOps } from '../search/grammar';
+import { Kernels } from './kernels.svelte';
 import { nameOf, openNames, openOf, type Selection, selectionOf, shownNames, shownOf } from './naming';
 import { openedAtFirst, reveal } from './opening';
 import { Settings } from './settings.svelte';
 import { Texts } from './texts.svelte';
-import { read, write, type View } from './url';
+import { type Pane, read, write, type View } from './url';
 import { defined, NOTHING, WhatIf } from './whatif.svelte';
 
 export interface Camera {
@@ -47,6 +48,8 @@ export class Viewer {
   status = $state('');
   compared = $state.raw<Comparison | null>(null);
   memory = $state(false);
+  /** What stands below the source. */
+  pane = $state<Pane | null>(null);
   camera = $state.raw<Camera>({ x: 24, y: 24, k: 1 });
   /** Grows when the drawing should bring the selection into view. */
   focusRequest = $state(0);
@@ -79,6 +82,7 @@ export class Viewer {
   readonly settings = new Settings();
   readonly whatif = new WhatIf(this);
   readonly texts = new Texts(this);
+  readonly kernels = new Kernels(this);
   private renumber = false;
   private firstOpen: ReadonlySet<number> = new Set();
   private wanted: View = {};
@@ -194,6 +198,9 @@ export class Viewer {
       const { consumer, fidelity, machine } = this.whatif.options;
       if (!consumer && !fidelity && !machine) this.whatif.options = NOTHING;
     }
+    if (view.pane !== undefined) this.pane = view.pane;
+    this.memory ||= view.memory ?? false;
+    this.candidates ||= view.candidates ?? false;
     if (view.camera) this.camera = { x: view.camera[0], y: view.camera[1], k: view.camera[2] };
     this.selection = this.parseSelection(view.selection);
   }
@@ -218,6 +225,7 @@ export class Viewer {
       plan: this.planId ?? undefined, selection: this.selectionText(), open: openNames(this.tree, this.open, this.firstOpen), shown: shownNames(this.tree, this.shown),
       consumer, fidelity, machine, observe, ignore, off, query: this.query || undefined,
       filter: this.filter.size === 4 ? undefined : [...this.filter], compare: this.compared?.name,
+      pane: this.pane ?? undefined, memory: this.memory || undefined, candidates: this.candidates || undefined,
       camera: [this.camera.x, this.camera.y, this.camera.k],
     };
   }

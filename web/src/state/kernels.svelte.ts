@@ -1,0 +1,34 @@
+/** What runs the chosen region: asked of the server when the pane is open, since it may have to be compiled first. */
+
+import type { KernelListing } from '../data/document';
+import type { Viewer } from './viewer.svelte';
+
+export class Kernels {
+  shown = $state.raw<{ key: string; listing: KernelListing | null; error: string | null } | null>(null);
+
+  constructor(private readonly viewer: Viewer) {}
+
+  /** Why the chosen region has no kernel to show, in the plan's words where it has some; null where it has one. */
+  missing = $derived.by((): string | null => {
+    const { region, plan } = this.viewer;
+    if (!region) return 'Select a region that is taken.';
+    if (region.verdict !== 'taken') return region.reason;
+    if (plan?.consumer !== 'home') return `${region.reason}; what is emitted stands under Emitted StableHLO`;
+    if (!this.viewer.source.live) return 'An exported page holds no kernels; open the target with topos view.';
+    return null;
+  });
+
+  async load(): Promise<void> {
+    const { region, skeleton, whatif, source } = this.viewer;
+    if (!skeleton || !region || this.missing !== null) return;
+    const key = JSON.stringify([skeleton.id, skeleton.revision, whatif.options, region.id]);
+    if (this.shown?.key === key) return;
+    this.shown = { key, listing: null, error: null };
+    try {
+      const listing = await source.kernels(skeleton.id, skeleton.revision, region.id, whatif.options);
+      if (this.shown?.key === key) this.shown = { key, listing, error: null };
+    } catch (error) {
+      if (this.shown?.key === key) this.shown = { key, listing: null, error: error instanceof Error ? error.message : String(error) };
+    }
+  }
+}
