@@ -156,6 +156,7 @@ def measure(
     seconds: float,
     progress: Report,
     title: str = "",
+    arguments: Mapping[str, Any] | None = None,
 ) -> list[Figure]:
     """Measures one case on every process, in turns.
 
@@ -167,6 +168,7 @@ def measure(
         seconds: How long a turn is; at least `LEAST` calls are made in it.
         progress: Is told who has its turn.
         title: What is measured, for the progress.
+        arguments: Arguments of every maker for this case, beside the contender's own.
     """
     steps = len(crew) * (1 + rounds)
     loaded: list[dict[str, Any]] = []
@@ -174,7 +176,12 @@ def measure(
         progress(f"{title}: {process.contender.name} starts", at, steps)
         contender = process.contender
         loaded.append(
-            process.ask(do="load", maker=contender.maker, folder=str(folder), arguments=dict(contender.arguments))
+            process.ask(
+                do="load",
+                maker=contender.maker,
+                folder=str(folder),
+                arguments={**contender.arguments, **(arguments or {})},
+            )
         )
     clock = "cpu" if threads == 1 else "wall"
     times: list[list[float]] = [[] for _ in crew]

@@ -1,0 +1,148 @@
+"""Measures the workloads on topos and on six peers, and writes docs/BENCHMARKS.md with its picture.
+
+    python -m benchmarks                         every workload, one thread and all of them
+    python -m benchmarks --only conv3_56 bert    some; the others keep the figures that they have
+    python -m benchmarks --report                writes the page from the figures that there are
+
+Figures are kept in benchmarks/results.json, so that a machine that is free for minutes only can be used in slices.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.workloads.catalog import Workload, workloads
+from benchmarks.workloads.report import write_report
+from topos_core.run.bench.contender import Contender, save_case
+from topos_core.run.bench.measuring import Process, measure, processes
+from topos_core.run.interpreter import interpret
+from topos_core.run.widened import widen_array, widened
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results.json"
+FORMS = "benchmarks.workloads"
+PACKAGES = ("numpy", "numba", "llvmlite", "torch", "jax", "jaxlib", "onnxruntime", "openvino")
+
+
+def contenders(names: list[str] | None) -> list[Contender]:
+    """Lists topos and the variants of its peers; a peer's best variant counts. A maker refuses what makes no difference."""
+    made = [
+        ("topos", "trace, plan, run; results from the pool", "topos_form:home", {}),
+        ("numpy", "the same code in NumPy, op by op", "topos_form:recorded", {}),
+        ("torch", "torch's modules and functions", "torch_form:runner", {}),
+        ("torch.compile", "compiled, weights frozen", "torch_form:runner", {"compiled": True}),
+        ("jax", "jax.jit, weights are constants", "jax_form:runner", {}),
+        ("onnxruntime", "an ONNX graph; fresh results", "onnx_form:onnxruntime", {}),
+        ("onnxruntime bound", "an ONNX graph; results into the same buffers", "onnx_form:onnxruntime", {"bound": True}),
+        ("openvino", "an ONNX graph in f32; results stay in its buffers", "onnx_form:openvino", {}),
+        ("torch last", "channels last", "torch_form:runner", {"channels_last": True}),
+        ("jax last", "channels last", "jax_form:runner", {"channels_last": True}),
+    ]
+    return [
+        Contender(name, compares, f"{FORMS}.{maker}", arguments)
+        for name, compares, maker, arguments in made
+        if names is None or name in names
+    ]
+
+
+def measured(
+    crew: Sequence[Process], workload: Workload, threads: int, rounds: int, seconds: float
+) -> dict[str, dict[str, Any]]:
+    """Measures one workload; gives its figures by contender."""
+    from benchmarks.workloads.topos_form import traced
+
+    tape, inputs = traced(workload)
+    exact = interpret(widened(tape), [widen_array(each) for each in inputs])
+    with tempfile.TemporaryDirectory() as folder:
+        case = Path(folder) / "case"
+        save_case(case, tape, [], exact)
+        figures = measure(
+            crew, case, threads, rounds=rounds, seconds=seconds, progress=_progress, title=workload.name,
+            arguments={"workload": workload.name},
+        )  # fmt: skip
+    refused = "makes no difference here"
+    return {each.contender: each.to_json() for each in figures if refused not in (each.failure or "")}
+
+
+def machine() -> dict[str, Any]:
+    names = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
+    return {
+        "processor": names[0] if names else platform.processor(),
+        "processors": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in PACKAGES},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", nargs="+", metavar="WORKLOAD")
+    parser.add_argument(
+        "--with", dest="names", nargs="+", metavar="NAME", help="some contenders; prints, keeps nothing"
+    )
+    parser.add_argument("--threads", nargs="+", type=int, metavar="N")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.15, help="length of a turn")
+    parser.add_argument("--report", action="store_true", help="writes the page only")
+    options = parser.parse_args()
+    known = workloads()
+    wrong = next((name for name in options.only or () if name not in known), None)
+    if wrong is not None:
+        parser.error(f"no workload is called {wrong!r}; there are {', '.join(known)}")
+    chosen = [known[name] for name in options.only or known]
+    counts = options.threads or sorted({1, machine()["processors"]})
+    if not options.report:
+        for threads in counts:
+            with processes(contenders(options.names), threads) as crew:
+                for workload in chosen:
+                    figures = measured(crew, workload, threads, options.rounds, options.seconds)
+                    _print(workload, threads, figures)
+                    if options.names is None:
+                        _keep(workload.name, threads, figures)
+    if options.names is None and RESULTS.exists():
+        write_report(json.loads(RESULTS.read_text(encoding="utf-8")), HERE.parent / "docs")
+
+
+def _keep(name: str, threads: int, figures: dict[str, Any]) -> None:
+    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"figures": {}}
+    results["machine"] = machine()
+    results["figures"].setdefault(name, {})[str(threads)] = figures
+    RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def _print(workload: Workload, threads: int, figures: dict[str, Any]) -> None:
+    words = []
+    for name, figure in figures.items():
+        if figure["seconds"] is None:
+            words.append(f"{name}: {figure['failure']}")
+        else:
+            times, error = figure["seconds"], figure["error"]
+            words.append(
+                f"{name} {times['median'] * 1e3:.3f} ({times['minimum'] * 1e3:.3f}) e{float(error['absolute']):.0e}"
+            )
+    print(f"{workload.name} T={threads}  " + "  ".join(words), flush=True)
+
+
+def _progress(title: str, done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r[{done}/{total}] {title}".ljust(70))
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+
+
+if __name__ == "__main__":
+    main()
