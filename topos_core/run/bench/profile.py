@@ -17,7 +17,7 @@ from topos_core.run.program import Program
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Median seconds by value, on one thread, CPU time: kernels and ops of the plan by their root, recorded ops by value."""
+    """Median seconds by value, CPU time of the one thread: kernels and ops of the plan by their root, recorded ops by value."""
 
     runs: int
     steps: Mapping[int, float]
@@ -43,14 +43,14 @@ def _medians(runs: int, run: Callable[[Callable[[int], None]], Any]) -> dict[int
     times: dict[int, list[float]] = {}
     run(lambda value: None)
     for _ in range(runs):
-        last = time.process_time()
+        last = time.thread_time()
 
         def after(value: int) -> None:
             nonlocal last
-            now = time.process_time()
+            now = time.thread_time()
             times.setdefault(value, []).append(now - last)
-            last = time.process_time()
+            last = time.thread_time()
 
-        last = time.process_time()
+        last = time.thread_time()
         run(after)
     return {value: statistics.median(series) for value, series in times.items()}
