@@ -89,7 +89,7 @@ def _leased(array: np.ndarray) -> bool:
 
 
 def rebuild(structure: Structure, leaves: Sequence[np.ndarray]) -> Any:
-    """Nests arrays as the function's result was nested; a record becomes a named tuple."""
+    """Nests arrays as the function's result was nested; a record (see `_record`) stands for an object of a class."""
     children = [rebuild(child, leaves) for child in structure.children]
     match structure.kind:
         case "leaf":
@@ -103,7 +103,19 @@ def rebuild(structure: Structure, leaves: Sequence[np.ndarray]) -> Any:
         case "dict":
             return dict(zip(structure.keys, children, strict=True))
         case "record":
-            return namedtuple("Record", structure.keys, rename=True)(*children)
+            return _record(structure.keys)(*children)
+
+
+def _record(names: Sequence[str]) -> type:
+    """Makes a named tuple whose fields are read by name in brackets too, as those of transformers' results are."""
+    made = namedtuple("Record", names, rename=True)  # type: ignore[misc]  # the names are those of one result
+    places = {name: at for at, name in enumerate(names)}
+
+    def read(self: Any, key: Any) -> Any:
+        return tuple.__getitem__(self, places[key] if isinstance(key, str) else key)
+
+    made.__getitem__ = read  # type: ignore[assignment,method-assign]
+    return made
 
 
 def observed_names(plan: PlanData) -> list[str]:

@@ -3,14 +3,16 @@
 Hooks run on fake tensors, so that looking (at a shape) is told from keeping and from reading. A hook that fails there is
 left out of the export, and what it was given counts as read, assumed. Keeping is what outlives the export: torch's tracer
 knows its tensors by weak references, so a tensor that is still there belongs to user code. This holds under no_grad only,
-where autograd saves nothing. A node without readers is no observation: clean models have such nodes.
+where autograd saves nothing. Attributes of modules are looked at when the module has run, since export puts back those that
+were there before. A node without readers is no observation: clean models have such nodes.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType, ModuleType
@@ -21,6 +23,10 @@ from topos_core.tape.tape import ObservationKind
 
 _READS: Final = ("aten.item", "aten._local_scalar_dense")
 _TABLES: Final = ("_forward_hooks", "_forward_pre_hooks")
+_STANDARD: Final = ("_parameters", "_buffers", "_modules")
+_SOURCES: Final = ("placeholder", "get_attr")
+_DEEPEST: Final = 4
+"""Containers in containers of an attribute that are looked into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +74,14 @@ class HookRun:
 
 @dataclass(slots=True)
 class Watch:
-    """What was seen of readers while a module was exported."""
+    """What was seen of readers while a module was exported; `kept` names what holds a node's result."""
 
     calls: Calls
     unrun: frozenset[int] = frozenset()
     hooks: list[HookRun] = field(default_factory=list)
     failing: set[int] = field(default_factory=set)
     prints: list[Reading] = field(default_factory=list)
+    kept: dict[int, str] = field(default_factory=dict)
 
     def number_of(self, tensor: Any) -> int | None:
         """Gives the number of the node that made a tensor."""
@@ -98,10 +105,12 @@ def readers(module: Any, calls: Calls, unrun: frozenset[int] = frozenset()) -> I
     for table, key, hook, name in _hooks(module):
         table[key] = _watched(watch, hook, name)
         replaced.append((table, key, hook))
+    looking = module.register_forward_hook(lambda root, *_: _look_at_attributes(watch, root))
     try:
         with _prints(watch):
             yield watch
     finally:
+        looking.remove()
         for table, key, hook in replaced:
             if key in table:  # a hook may have removed itself
                 table[key] = hook
@@ -122,16 +131,45 @@ def readings(watch: Watch) -> list[Reading]:
     for run in watch.hooks:
         if run.failed:
             found += [Reading(each, "hook", run.name, run.code, assumed=True) for each in run.subject]
+    held: dict[int, str | None] = {**watch.kept}
     for tensor in _alive(watch):
-        kept = watch.number_of(tensor)
-        if kept is None:
-            continue
-        run = _run_of(watch, kept) or next((run for run in watch.hooks if kept in run.given), None)
+        number = watch.number_of(tensor)
+        if number is not None and number not in held:
+            held[number] = keeper_of(tensor)
+    for number, keeper in held.items():
+        run = _run_of(watch, number) or next((run for run in watch.hooks if number in run.given), None)
         if run is not None:
-            found.extend(_read_by(run, calls, kept))
+            found.extend(_read_by(run, calls, number))
         else:
-            found.append(Reading(kept, "kept", keeper_of(tensor)))
+            found.append(Reading(number, "kept", keeper))
     return list(dict.fromkeys(found))
+
+
+def _look_at_attributes(watch: Watch, root: Any) -> None:
+    """Notes the traced tensors that attributes of modules hold, in lists, tuples and dicts too, when the root has run."""
+    for module in root.modules():
+        for attribute, held in vars(module).items():
+            if attribute in _STANDARD:
+                continue
+            name = f"{type(module).__qualname__}.{attribute}"
+            for tensor, key in _held_in(held, "", _DEEPEST):
+                number = watch.number_of(tensor)
+                if number is not None and watch.calls.targets[number] not in _SOURCES:
+                    watch.kept.setdefault(number, f"{name}{key}")
+
+
+def _held_in(held: Any, key: str, depth: int) -> Iterator[tuple[Any, str]]:
+    """Gives the tensors in a container, and the key of the innermost dict that each stands in."""
+    import torch
+
+    if isinstance(held, torch.Tensor):
+        yield held, key
+    elif depth and isinstance(held, Mapping):
+        for name, each in list(held.items()):
+            yield from _held_in(each, f"[{name!r}]", depth - 1)
+    elif depth and isinstance(held, (list, tuple, set, deque)):
+        for each in list(held):
+            yield from _held_in(each, key, depth - 1)
 
 
 def keeper_of(tensor: Any) -> str | None:
@@ -197,7 +235,7 @@ def _alive(watch: Watch) -> list[Any]:
         for tracer in watch.calls.tracers:
             for tensor in list(tracer.tensor_tracker.keys()):
                 number = watch.number_of(tensor)
-                if number is not None and watch.calls.targets[number] not in ("placeholder", "get_attr"):
+                if number is not None and watch.calls.targets[number] not in _SOURCES:
                     found.append(tensor)
         return found
 

@@ -20,6 +20,7 @@ from topos_core.importers.torch_export.keeping import kept_at
 from topos_core.importers.torch_export.observation import Reading, readers, readings
 from topos_core.importers.torch_export.places import Places, entry_place
 from topos_core.importers.torch_export.quiet import quiet
+from topos_core.importers.torch_export.results import Results
 from topos_core.importers.torch_export.target import Target, build
 from topos_core.importers.torch_export.translate import Translator
 from topos_core.importers.torch_export.weights import faked
@@ -39,6 +40,7 @@ from topos_core.tape.tape import Tape
 from topos_core.tape.type import FLOATS, TensorType
 
 _SOURCES: Final = ("input", "parameter", "constant")
+_NEEDS_ELEMENTS: Final = ("GuardOnDataDependentSymNode", "DataDependentOutputException", "UserError")
 _STATE: Final = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
 
 
@@ -69,11 +71,17 @@ def record_torch(
     recorder = Recorder(sources)
     with _explained(recorder):
         module = build(target, weights=False)
+    if isinstance(module, torch.jit.ScriptModule):
+        raise TraceError(
+            f"{_title(target)} is compiled by torch.jit, which keeps no Python to trace; give the nn.Module that it was made from",
+            code="TP408",
+        )
     if not isinstance(module, torch.nn.Module):
         if callable(module):
             return recording.record(module, positional, named, sources=sources, dims=dims)
-        name = getattr(target.found, "__name__", type(target.found).__name__)
-        raise TraceError(f"{name}() gives a {type(module).__name__}, not a module; return an nn.Module", code="TP408")
+        raise TraceError(
+            f"{_title(target)}() gives a {type(module).__name__}, not a module; return an nn.Module", code="TP408"
+        )
     place = entry_place(target.found, recorder.sources)
     bound = bind(module.forward, positional, dict(named or {}))
     code = code_of(module.forward)
@@ -83,14 +91,18 @@ def record_torch(
         place_inputs(recorder, bound, declared, dims)
         arguments, keywords = list(bound.args), dict(bound.kwargs)
         leaves = pytree.tree_leaves((tuple(arguments), keywords))
-        exported, calls, found = _exported(recorder, module, tuple(arguments), keywords)
+        exported, calls, found, shape = _exported(recorder, module, tuple(arguments), keywords)
         places = Places(calls, module, recorder.sources, place)
         translator = Translator(recorder, places)
         _declare(translator, exported, module, leaves, place)
         results = translator.run(exported.graph_module.graph, exported.graph_module)
-        structure, values = flatten(recorder, _nested(exported.call_spec.out_spec, _user_outputs(exported, results)))
+        structure, values = flatten(recorder, shape.around(_user_outputs(exported, results)))
         _observe(recorder, translator, places, found, exported)
         return finish(recorder, structure, values, code if own else None)
+
+
+def _title(target: Target) -> str:
+    return str(getattr(target.found, "__name__", type(target.found).__name__))
 
 
 def weights_of_torch(target: Target, tape: Tape) -> Mapping[int, np.ndarray]:
@@ -118,7 +130,7 @@ def with_weights(tape: Tape, values: Mapping[int, np.ndarray]) -> Tape:
 
 def _exported(
     recorder: Recorder, module: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]
-) -> tuple[Any, Calls, list[Reading]]:
+) -> tuple[Any, Calls, list[Reading], Results]:
     """Exports a module; once more without the hooks that fail on fake tensors, where they took the export with them."""
     unrun: frozenset[int] = frozenset()
     with _explained(recorder):
@@ -142,7 +154,7 @@ class _HooksFailed(Exception):
 
 def _attempt(
     module: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], unrun: frozenset[int]
-) -> tuple[Any, Calls, list[Reading]]:
+) -> tuple[Any, Calls, list[Reading], Results]:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
 
     def fake(leaf: Any) -> Any:
@@ -153,14 +165,18 @@ def _attempt(
 
     given, options = pytree.tree_map(fake, (arguments, keywords))
     with quiet(), faked(module, mode), torch.no_grad(), watching() as calls, readers(module, calls, unrun) as watch:
+        shape = Results()
+        taking_apart = module.register_forward_hook(shape.take_apart)
         try:
             exported = call_user(torch.export.export, (module, given), {"kwargs": options, "strict": False})
         except Exception as error:
             if watch.failing:
                 raise _HooksFailed(frozenset(watch.failing), error) from None
             raise
+        finally:
+            taking_apart.remove()
     del given, options
-    return exported, calls, readings(watch)
+    return exported, calls, readings(watch), shape
 
 
 def _declare(translator: Translator, exported: Any, module: Any, leaves: list[Any], place: Location) -> None:
@@ -251,39 +267,6 @@ def _user_outputs(exported: Any, results: Any) -> list[Any]:
     ]
 
 
-def _nested(spec: Any, leaves: list[Any]) -> Any:
-    """Nests results as the module does; classes that torch takes apart by their fields (ModelOutput) become dicts."""
-    rest = iter(leaves)
-
-    def build_up(each: Any) -> Any:
-        if each.is_leaf():
-            return next(rest)
-        children = [build_up(child) for child in each.children()]
-        keys = _keys(each, len(children))
-        if keys is not None:
-            return dict(zip(keys, children, strict=True))
-        return children if each.type is list else tuple(children)
-
-    return build_up(spec)
-
-
-def _keys(spec: Any, count: int) -> list[str] | None:
-    """Finds the names of a node's children in its context; None for sequences."""
-    fields = getattr(spec.type, "_fields", None)
-    if fields is not None:
-        return list(fields)
-    if spec.type in (list, tuple):
-        return None
-    pending = [spec.context]
-    while pending:
-        each = pending.pop(0)
-        if isinstance(each, (list, tuple)):
-            if len(each) == count and all(isinstance(key, (str, int)) for key in each):
-                return [str(key) for key in each]
-            pending.extend(each)
-    return None
-
-
 def _observe(recorder: Recorder, translator: Translator, places: Places, found: list[Reading], exported: Any) -> None:
     for reading in found:
         value = translator.numbered.get(reading.node)
@@ -328,7 +311,7 @@ def _explained(recorder: Recorder) -> Iterator[None]:
     except Exception as error:
         span = _raised_at(recorder, error.__traceback__)
         kind = type(error).__name__
-        if kind in ("GuardOnDataDependentSymNode", "DataDependentOutputException", "UserError"):
+        if kind in _NEEDS_ELEMENTS or ".numpy() is not supported for tensor subclasses" in str(error):
             raise RecordingError(
                 "this needs the elements of a tensor, which are not known while a module is exported;"
                 " write torch.where(mask, a, b), torch.cond, or a size that does not depend on data",
@@ -343,7 +326,7 @@ def _raised_at(recorder: Recorder, traceback: TracebackType | None) -> Span | No
     found: Span | None = None
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if role_of(code) == "user" and "topos_core" not in code.co_filename:
+        if role_of(code) == "user" and "topos_core" not in code.co_filename and not code.co_filename.startswith("<"):
             found = frame_of(code, traceback.tb_lasti, recorder.sources).span
         traceback = traceback.tb_next
     return found

@@ -13,6 +13,8 @@ from tests.core.importers.torch.check import torch
 from topos_core.importers.imported import trace
 
 NET = """\
+import logging
+
 import torch
 from torch import nn
 
@@ -50,6 +52,55 @@ class Shared(Net):
     def forward(self, x):
         c = self.conv(x)
         Shared.found["c"] = c  # here
+        return torch.relu(self.norm(c))
+
+
+class Replacing(Net):
+    seen = None
+
+    def __init__(self):
+        super().__init__()
+        self.seen = None
+
+    def forward(self, x):
+        c = self.conv(x)
+        self.seen = c  # here
+        return torch.relu(self.norm(c))
+
+
+class Listing(Net):
+    def __init__(self):
+        super().__init__()
+        self.cache = []
+
+    def forward(self, x):
+        c = self.conv(x)
+        self.cache.append(c)  # here
+        return torch.relu(self.norm(c))
+
+
+class Counting(Net):
+    def __init__(self):
+        super().__init__()
+        self.figures = {"first": {}}
+
+    def forward(self, x):
+        c = self.conv(x)
+        self.figures["first"]["mean"] = c.mean()  # here
+        return torch.relu(self.norm(c))
+
+
+class Logging(Net):
+    def forward(self, x):
+        c = self.conv(x)
+        logging.getLogger("nowhere").warning("seen %s", c)  # here
+        return torch.relu(self.norm(c))
+
+
+class Showing(Net):
+    def forward(self, x):
+        c = self.conv(x)
+        print(c)  # here
         return torch.relu(self.norm(c))
 
 
@@ -92,7 +143,22 @@ class Buffered(Net):
         return torch.relu(self.norm(c))
 
 
+class Taking(Net):
+    def forward(self, x):
+        c = self.conv(x)
+        self.array = c.detach().cpu().numpy()  # here
+        return torch.relu(self.norm(c))
+
+
 KEPT = []
+
+
+def before(module, inputs):  # before
+    KEPT.append(inputs[0])
+
+
+def with_keywords(module, inputs, keywords, output):  # with_keywords
+    KEPT.append(output)
 
 
 def keeping(module, inputs, output):  # keeping
@@ -119,6 +185,29 @@ def hooked(hook):
     net = Net().eval()
     net.conv.register_forward_hook(hook)
     return net
+
+
+def hooked_before(hook):
+    net = Net().eval()
+    net.norm.register_forward_pre_hook(hook)
+    return net
+
+
+def hooked_with_keywords(hook):
+    net = Net().eval()
+    net.conv.register_forward_hook(hook, with_kwargs=True)
+    return net
+
+
+def unhooked(hook):
+    net = Net().eval()
+    net.conv.register_forward_hook(hook).remove()
+    net.conv.register_full_backward_hook(hook)
+    return net
+
+
+def parallel():
+    return nn.DataParallel(Net())
 """
 
 
@@ -157,7 +246,11 @@ def line(text: str, after: str = "") -> int:
         ("Appending", "kept", "LOG"),
         ("Assigning", "kept", "Assigning.seen"),
         ("Shared", "kept", "Shared.found['c']"),
+        ("Replacing", "kept", "Replacing.seen"),
+        ("Listing", "kept", "Listing.cache"),
+        ("Counting", "kept", "Counting.figures['mean']"),
         ("Printing", "print", None),
+        ("Showing", "print", None),
         ("Reading", "item", None),
     ],
 )
@@ -166,6 +259,12 @@ def test_a_value_that_the_module_keeps_or_reads_blocks_at_that_line(
 ) -> None:
     found, blocked = readers(getattr(net, name))
     assert found == [(kind, reader, line("# here", f"class {name}("), False)]
+    assert blocked == {"conv_bn_activation"}
+
+
+def test_a_logger_that_formats_a_value_reads_it(net: Any) -> None:
+    found, blocked = readers(net.Logging)  # the test runner keeps every record, and so reads it too
+    assert ("print", None, line("# here", "class Logging("), False) in found
     assert blocked == {"conv_bn_activation"}
 
 
@@ -184,6 +283,41 @@ def test_a_hook_that_reads_blocks_and_one_that_cannot_be_decided_says_so(net: An
     found, blocked = readers(net.hooked(getattr(net, name)))
     assert found == [("hook", f"conv: {name}", line(f"# {name}"), assumed)]
     assert blocked == {"conv_bn_activation"}
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "module"), [("hooked_before", "before", "norm"), ("hooked_with_keywords", "with_keywords", "conv")]
+)
+def test_hooks_of_every_kind_are_readers(net: Any, make: str, name: str, module: str) -> None:
+    found, blocked = readers(getattr(net, make)(getattr(net, name)))
+    assert found == [("hook", f"{module}: {name}", line(f"# {name}"), False)]
+    assert blocked == {"conv_bn_activation"}
+
+
+def test_a_hook_on_every_module_is_a_reader_of_each(net: Any) -> None:
+    handle = torch.nn.modules.module.register_module_forward_hook(net.keeping)
+    try:
+        found, _ = readers(net.Net)
+    finally:
+        handle.remove()
+    assert [(kind, name, place) for kind, name, place, _ in found] == [
+        ("hook", "every module: keeping", line("# keeping"))
+    ] * 3  # the convolution, the norm and the network
+
+
+def test_a_hook_that_was_removed_and_one_of_gradients_are_no_readers(net: Any) -> None:
+    assert readers(net.unhooked(net.keeping)) == ([], set())
+
+
+def test_a_wrapper_for_several_devices_is_planned_as_what_each_runs(net: Any) -> None:
+    assert readers(net.parallel) == ([], set())
+
+
+def test_an_array_of_a_traced_value_is_refused_at_its_line(net: Any) -> None:
+    with pytest.raises(tp.RecordingError, match="needs the elements of a tensor") as caught:
+        trace(net.Taking, "f32[1,3,8,8]")
+    assert caught.value.span is not None
+    assert caught.value.span.line == line("# here", "class Taking(")
 
 
 @pytest.mark.parametrize("name", ["looking", "doubling"])
