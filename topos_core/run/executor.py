@@ -114,7 +114,7 @@ def _record(names: Sequence[str]) -> type:
     def read(self: Any, key: Any) -> Any:
         return tuple.__getitem__(self, places[key] if isinstance(key, str) else key)
 
-    made.__getitem__ = read  # type: ignore[assignment,method-assign]
+    made.__getitem__ = read  # type: ignore[method-assign]
     return made
 
 

@@ -131,11 +131,11 @@ def readings(watch: Watch) -> list[Reading]:
     for run in watch.hooks:
         if run.failed:
             found += [Reading(each, "hook", run.name, run.code, assumed=True) for each in run.subject]
-    held: dict[int, str | None] = {**watch.kept}
+    held: dict[int, str | None] = dict(watch.kept)
     for tensor in _alive(watch):
-        number = watch.number_of(tensor)
-        if number is not None and number not in held:
-            held[number] = keeper_of(tensor)
+        kept = watch.number_of(tensor)
+        if kept is not None and kept not in held:
+            held[kept] = keeper_of(tensor)
     for number, keeper in held.items():
         run = _run_of(watch, number) or next((run for run in watch.hooks if number in run.given), None)
         if run is not None:

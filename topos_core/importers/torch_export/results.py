@@ -19,7 +19,7 @@ _PLAIN: Final = (str, bytes, int, float, bool, complex, type(None))
 class Place(NamedTuple):
     """Where a tensor stood: its number among the results."""
 
-    index: int
+    number: int
 
 
 class Record(NamedTuple):
@@ -93,7 +93,7 @@ def _leads_to_tensors(held: Any, depth: int) -> bool:
 
 def _filled(shape: Any, values: Sequence[Any]) -> Any:
     if isinstance(shape, Place):
-        return values[shape.index]
+        return values[shape.number]
     if isinstance(shape, Record):
         return namedtuple("Record", shape.names, rename=True)(*(_filled(each, values) for each in shape.fields))
     if isinstance(shape, dict):
