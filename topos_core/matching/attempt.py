@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from topos_core.matching.core import WIDEST
-from topos_core.matching.func import Form, Func, Kid, Map, composed
+from topos_core.matching.func import Form, Func, Kid, Map, adds_nothing, composed
 from topos_core.matching.products import power
 from topos_core.matching.symbol import Coefficient, power_of, quotient
 from topos_core.matching.template import Template
@@ -133,6 +133,10 @@ class Attempt:
                 self.steps += 1
             return factor
         if kind != func.kind:
+            if adds_nothing(func):
+                kid = func.kids[0]
+                factor = self.match(template, kid.func, composed(kid.map, map_))
+                return None if factor is None else factor * kid.weight
             return (
                 self.fail("shape", "a constant", func, func)
                 if kind == "one"
@@ -146,7 +150,8 @@ class Attempt:
             factor = self._match_reduce(template, func, map_)
         else:
             kids = [Kid(below, composed(inner, map_), weight) for below, inner, weight in func.kids]
-            factor = self._assign(template, func, kids)
+            written = [Kid(below, composed(inner, map_), weight) for below, inner, weight in func.written]
+            factor = self._assign(template, func, kids, written)
         if factor is not None:
             self.steps += 1
             self.held.append(Held(template, func, map_, factor))
@@ -190,34 +195,42 @@ class Attempt:
             self.signs += [(quotient(one, own), sign, func) for one in pulled]
         return own
 
-    def _assign(self, template: Func, func: Func, kids: list[Kid]) -> Coefficient | None:
-        """Gives each operand of the template one of the program's: as written first, then with shared ones opened."""
+    def _assign(self, template: Func, func: Func, kids: list[Kid], written: Sequence[Kid] = ()) -> Coefficient | None:
+        """Gives each operand of the template one of the program's: flattened, then with shared ones opened, then as written."""
         kind = "product" if template.kind == "reduce" else func.kind
+        constant = func.constant
         nested = [k for k, kid in enumerate(kids) if kid.func.kind == kind and _opens(kind, kid)]
-        if not nested:
-            return self._assign_once(template, func, kids)
-        tries = [kids]
+        if not nested and not written:
+            return self._assign_once(template, func, kids, constant)
+        tries: list[tuple[list[Kid], Coefficient | None]] = [(kids, constant)]
+        tries += [
+            (operands, None) for operands in _regrouped(kind, written)
+        ]  # a mask that is a sum of its own is one operand
         if len(nested) > 1:  # one at a time first: the x of `x * r` may itself be a product
-            tries += [_opened(kind, kids, (k,)) for k in nested[:3]]
+            tries += [(_opened(kind, kids, (k,)), constant) for k in nested[:3]]
         wanted = len(template.kids)
-        for operands in tries:
+        for operands, added in tries:
             if not wanted <= len(operands) <= wanted + 1:
                 continue
             mark = self._mark()
-            factor = self._assign_once(template, func, operands)
+            factor = self._assign_once(template, func, operands, added)
             if factor is not None:
                 return factor
             self._undo(mark)
-        return self._assign_once(template, func, _opened(kind, kids, nested))
+        if not nested and wanted <= len(kids) <= wanted + 1:
+            return None  # tried first
+        return self._assign_once(template, func, _opened(kind, kids, nested), constant)
 
-    def _assign_once(self, template: Func, func: Func, kids: list[Kid]) -> Coefficient | None:
-        constant, wanted = func.constant, template.constant
+    def _assign_once(
+        self, template: Func, func: Func, kids: list[Kid], constant: Coefficient | None
+    ) -> Coefficient | None:
+        wanted = template.constant
         if len(kids) != len(template.kids):
             scalar = template.kind == "sum" and wanted is not None and constant is None
             if not (scalar and len(kids) == len(template.kids) + 1):
                 code = "extra" if len(kids) > len(template.kids) else "missing"
                 return self.fail(code, template, kids, func)
-        elif template.kind == "sum" and (wanted is None) != (constant is None):
+        elif template.kind == "sum" and (wanted is None) != (constant is None) and constant != 0:
             return self.fail("added", wanted, constant, func)
         order = self._order(template)
         if template.kind != "sum":
@@ -407,7 +420,7 @@ def _may_be(template: Func, func: Func) -> bool:
     if template.kind == "hole":
         return True
     if func.kind != template.kind:
-        return False
+        return adds_nothing(func) and _may_be(template, func.kids[0].func)
     return func.name == template.name or (template.kind == "reduce" and {template.name, func.name} == _EXTREMES)
 
 
@@ -418,13 +431,49 @@ def _opens(kind: str, kid: Kid) -> bool:
     return all(power(inner.weight, kid.weight, len(func.kids)) is not None for inner in func.kids)
 
 
+def _regrouped(kind: str, written: Sequence[Kid]) -> list[list[Kid]]:
+    """Lists the operands as written, and with one or both of them taken apart as they were written; none without any."""
+    if not written:
+        return []
+    out = [list(written)]
+    inside = [_parts_of(kind, kid) for kid in written]
+    for which in ((0,), (1,), (0, 1)):
+        if all(inside[k] for k in which):
+            out.append(
+                [
+                    one
+                    for k, kid in enumerate(written)
+                    for one in (_through(kind, kid, inside[k]) if k in which else [kid])
+                ]
+            )
+    return out
+
+
+def _parts_of(kind: str, kid: Kid) -> tuple[Kid, ...]:
+    """Gives an operand's own operands, as written where it was flattened: a number inside then goes with its operand."""
+    func = kid.func
+    if func.kind != kind:
+        return ()
+    if func.written and (kind == "sum" or _opens(kind, kid)):
+        return func.written
+    return func.kids if _opens(kind, kid) else ()
+
+
 def _opened(kind: str, kids: Sequence[Kid], which: Sequence[int]) -> list[Kid]:
     out: list[Kid] = []
     for k, kid in enumerate(kids):
         if k not in which or len(out) >= WIDEST:
             out.append(kid)
-            continue
-        for inner in kid.func.kids:
-            weight = inner.weight * kid.weight if kind == "sum" else power(inner.weight, kid.weight, len(kid.func.kids))
-            out.append(Kid(inner.func, composed(inner.map, kid.map), weight))
+        else:
+            out += _through(kind, kid, kid.func.kids)
+    return out
+
+
+def _through(kind: str, kid: Kid, inside: Sequence[Kid]) -> list[Kid]:
+    """Gives the operands of an operand with their weights in the whole."""
+    count = len(kid.func.kids)
+    out = []
+    for inner in inside:
+        weight = inner.weight * kid.weight if kind == "sum" else power(inner.weight, kid.weight, count)
+        out.append(Kid(inner.func, composed(inner.map, kid.map), weight))
     return out

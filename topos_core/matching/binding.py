@@ -166,14 +166,10 @@ def found(identifier: str, keys: Keys, template: Template, root: int, attempt: A
     bindings: dict[str, int] = {}
     rows: dict[str, Rows] = {}
     for hole in template.holes:
-        func, map_ = attempt.bound[hole]
-        for value in candidates[hole]:
-            own = rows_of(keys, attempt, value, func, map_)
-            if own is not None:
-                bindings[hole], rows[hole] = value, own
-                break
-        else:
+        lying = _lying(keys, template, attempt, hole, candidates[hole])
+        if lying is None:
             return None
+        bindings[hole], rows[hole] = lying
     root_rows = rows_of(keys, attempt, root, keys.funcs[root], tuple(range(attempt.root_digits)))
     inside = _interior(keys, template, attempt, root, set(bindings.values()), relative)
     if root_rows is None or inside is None:
@@ -184,6 +180,20 @@ def found(identifier: str, keys: Keys, template: Template, root: int, attempt: A
     return Found(
         identifier, keys, template, root, attempt, bindings, rows, root_rows, inside - produced, moved, named
     )  # fmt: skip
+
+
+def _lying(
+    keys: Keys, template: Template, attempt: Attempt, hole: str, candidates: Iterable[int]
+) -> tuple[int, Rows] | None:
+    """Gives the first value that lies in a layout, and how; what may broadcast may also have been computed repeated."""
+    func, map_ = attempt.bound[hole]
+    free = template.owned[hole].split() if hole in template.term.free else []
+    for repeated in ((), free) if free else ((),):
+        for value in candidates:
+            own = rows_of(keys, attempt, value, func, map_, repeated)
+            if own is not None:
+                return value, own
+    return None
 
 
 def _candidates(keys: Keys, template: Template, attempt: Attempt, root: int, relative: float) -> dict[str, list[int]]:

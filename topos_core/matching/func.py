@@ -8,7 +8,7 @@ not extents.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
@@ -60,9 +60,12 @@ class Func:
         reach: Bit sets of what an operand at depth 0, 1, ... can be, nested sums and products opened or not.
         width: Operands there would be if nested sums or products were opened.
         maker: The first value of the tape that is a multiple of it, or -1.
+        written: The two operands of a sum or product as their author wrote them, where flattening took one apart; else none.
     """
 
-    __slots__ = ("constant", "heads", "kids", "kind", "maker", "name", "number", "reach", "reduced", "shape", "width")
+    __slots__ = (
+        "constant", "heads", "kids", "kind", "maker", "name", "number", "reach", "reduced", "shape", "width", "written",
+    )  # fmt: skip
 
     heads: tuple[int, ...]
     reach: tuple[int, ...]
@@ -80,13 +83,14 @@ class Func:
     ) -> None:
         self.number, self.kind, self.name, self.kids, self.constant = number, kind, name, kids, constant
         self.shape, self.reduced, self.maker = shape, reduced, -1
+        self.written: tuple[Kid, ...] = ()
         self.width = sum(kid.func.width if kid.func.kind == kind else 1 for kid in kids)
         bit = head(kind, name)
         levels, reach = [bit] * DEPTH, [bit, 0, 0, 0]
-        cast = is_cast(kind, name)  # one in the wrong place is worth telling: it hides nothing
+        hides = not (is_cast(kind, name) or adds_nothing(self))  # a cast in the wrong place is worth telling
         for kid in kids:
             heads, below = kid.func.heads, kid.func.reach
-            if cast:
+            if not hides:
                 levels = [level | head_ for level, head_ in zip(levels, heads, strict=True)]
                 reach = [level | own for level, own in zip(reach, below, strict=True)]
                 continue
@@ -214,9 +218,14 @@ def is_cast(kind: Kind, name: str) -> bool:
     return kind == "apply" and name.startswith("cast")
 
 
+def adds_nothing(func: Func) -> bool:
+    """Says whether a function is another one plus zero: kept apart for the sign of its zeros, and else the same."""
+    return func.kind == "sum" and len(func.kids) == 1 and func.constant == 0
+
+
 def uncast(func: Func) -> Func:
-    """Looks through casts."""
-    while is_cast(func.kind, func.name):
+    """Looks through casts and added zeros."""
+    while is_cast(func.kind, func.name) or adds_nothing(func):
         func = func.kids[0].func
     return func
 
@@ -238,6 +247,33 @@ def digits_of(map_: Map) -> Iterable[int]:
 
 def _parts(one: Form) -> tuple[int, tuple[tuple[int, int], ...]]:
     return (0, ((one, 1),)) if isinstance(one, int) else one
+
+
+def rewritten(kids: Sequence[Kid], places: Mapping[int, tuple[int, int]]) -> tuple[Kid, ...]:
+    """Puts operands over a frame's digits over those of a function made in it; none where one reads a part of a joined digit."""
+    joined: dict[int, dict[int, int]] = {}  # of each digit of the function: frame digit -> weight
+    for digit, (index, weight) in places.items():
+        joined.setdefault(index, {})[digit] = weight
+    out = []
+    for kid in kids:
+        forms: list[Form] = []
+        for one in kid.map:
+            offset, terms = _parts(one)
+            read = dict(terms)
+            total: dict[int, int] = {}
+            while read:
+                digit = next(iter(read))
+                if digit not in places:
+                    return ()
+                index = places[digit][0]
+                group = joined[index]
+                unit, rest = divmod(read[digit], group[digit])
+                if rest or any(read.pop(d, 0) != unit * weight for d, weight in group.items()):
+                    return ()
+                total[index] = unit
+            forms.append(form(offset, total.items()))
+        out.append(Kid(kid.func, tuple(forms), kid.weight))
+    return tuple(out)
 
 
 def _occurrence(kids: Sequence[Kid], reduced: Collection[int]) -> list[int]:

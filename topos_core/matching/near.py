@@ -7,7 +7,7 @@ from typing import Final
 
 from topos_core.matching.binding import Found
 from topos_core.matching.core import Keys
-from topos_core.matching.func import DEPTH
+from topos_core.matching.func import DEPTH, uncast
 from topos_core.matching.term import Missed, Recognised
 
 _STRUCTURE: Final = frozenset(("kind", "arity", "extra", "missing", "exponent"))
@@ -31,6 +31,8 @@ def sifted(keys: Keys, recognised: Recognised) -> tuple[list[Missed], Mapping[tu
         if missed.template.lookalike is not None and id(missed) not in told:
             continue
         anchors = _anchors(keys, recognised, missed)
+        if _is_bare(keys, missed, anchors):
+            continue
         if missed.template.lookalike is None and covered.issuperset(anchors):
             continue  # what it is taken for is told by name
         around = [match for number in anchors for match in owners.get(number, ())]
@@ -59,6 +61,13 @@ def sifted(keys: Keys, recognised: Recognised) -> tuple[list[Missed], Mapping[tu
             ):
                 best[number] = missed
     return list({id(missed): missed for missed in best.values()}.values()), stopped
+
+
+def _is_bare(keys: Keys, missed: Missed, anchors: Sequence[int]) -> bool:
+    """Says whether there is nothing but the anchor: a softmax that no product reads is no attention that almost was."""
+    template = missed.template
+    own = template.anchor is template.root or template.lookalike is not None
+    return not own and uncast(keys.funcs[missed.root]).number in anchors
 
 
 def _outermost(missed: Sequence[Missed]) -> list[Missed]:

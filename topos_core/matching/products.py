@@ -8,7 +8,7 @@ from typing import Final
 
 from topos_core.matching.core import WIDEST, Key, Keys, Rule, apply_to
 from topos_core.matching.frame import outward
-from topos_core.matching.func import Func, Kid, Map, composed, identity_map
+from topos_core.matching.func import Func, Kid, Map, composed, identity_map, rewritten
 from topos_core.matching.symbol import Coefficient, power_of
 from topos_core.tape.op import Op
 from topos_core.tape.type import FLOATS
@@ -101,6 +101,9 @@ def _multiplied(keys: Keys, op: Op, exponent: float) -> Key | None:
     if len(kids) == 1 and kids[0].weight == 1:
         return coefficient, keys.mapped(kids[0], frame.axes, frame)
     made = keys.table.make("product", "", kids, frame.extents)
+    if not made.func.written and len(left[1]) + len(right[1]) > 2:
+        own = (Kid(f, frame.maps[0], 1.0), Kid(g, frame.maps[1], exponent))
+        made.func.written = rewritten(own, made.places)
     return coefficient, keys.placed(made, frame.axes, frame)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
+from math import prod
 from typing import NamedTuple
 
 from topos_core.matching.affine import Digits
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.core import Keys
-from topos_core.matching.func import Func, Map
+from topos_core.matching.func import Func, Map, digits_of
 from topos_core.matching.view import View
 
 
@@ -24,8 +26,15 @@ Rows = tuple[tuple[Part, ...], ...]
 """Per axis of a value its parts, most significant first."""
 
 
-def rows_of(keys: Keys, attempt: Attempt, value: int, func: Func, map_: Map) -> Rows | None:
-    """Tells how the axes of a value consist of the digits of a match, where it holds every element exactly once."""
+def rows_of(
+    keys: Keys, attempt: Attempt, value: int, func: Func, map_: Map, repeated: Iterable[str] = ()
+) -> Rows | None:
+    """Tells how the axes of a value consist of the digits of a match, where it holds every element exactly once.
+
+    Where labels are given, those of something that may broadcast, the value may repeat its elements along digits of them (a
+    mask that was spread before it was computed), and digits may overlap (a table of relative positions): all that counts is
+    which element stands at which place.
+    """
     if keys.windows.get(value) == func.number:
         view = keys.clean(value)
     elif keys.funcs[value] is func:
@@ -34,7 +43,11 @@ def rows_of(keys: Keys, attempt: Attempt, value: int, func: Func, map_: Map) -> 
         return None
     if view.bounds or view.divisors.count(1) != len(view.divisors):
         return None
-    parts = _aligned(view, map_, attempt)
+    spare: list[int] | None = None
+    if labels := tuple(repeated):
+        shown = {attempt.root_of(digit) for digit in digits_of(map_)}
+        spare = [digit for label in labels for digit in attempt.labels[label] if digit not in shown]
+    parts = _aligned(view, map_, attempt, spare)
     if parts is None:
         return None
     at, out = 0, []
@@ -47,7 +60,7 @@ def rows_of(keys: Keys, attempt: Attempt, value: int, func: Func, map_: Map) -> 
     return tuple(out)
 
 
-def _aligned(view: View, map_: Map, attempt: Attempt) -> list[list[Part]] | None:
+def _aligned(view: View, map_: Map, attempt: Attempt, spare: Sequence[int] | None) -> list[list[Part]] | None:
     """Gives the parts of each of a view's digits: per form, both sides are the same mixed-radix number."""
     digits = view.digits
     plain = _bare(digits, map_, view, attempt)
@@ -61,13 +74,14 @@ def _aligned(view: View, map_: Map, attempt: Attempt) -> list[list[Part]] | None
             return None
         own = sorted(((d.coefficients[k], i) for i, d in enumerate(digits) if d.coefficients[k]), reverse=True)
         other = sorted(((c, attempt.root_of(d)) for d, c in terms), reverse=True)
-        if any(i in used for _, i in own) or any(c < 0 for c, _ in (*own, *other)):
+        if any(i in used for _, i in own):
             return None
         used.update(i for _, i in own)
-        if not _zipped(own, other, view, attempt, parts):
+        zipped = all(c >= 0 for c, _ in (*own, *other)) and _zipped(own, other, view, attempt, parts)
+        if not zipped and (spare is None or not _paired(own, other, view, attempt, parts)):
             return None
-    if len(used) != len(digits):
-        return None  # a repeated axis
+    if len(used) != len(digits) and (spare is None or not _spread(view, used, spare, attempt, parts)):
+        return None
     shown = [part for row in parts for part in row]
     sizes: dict[int, int] = {}
     for part in shown:
@@ -125,6 +139,62 @@ def _zipped(
         if size > step:
             right.append((size // step, coefficient * step, digit, below * step))
     return not left and not right
+
+
+def _paired(
+    own: list[tuple[int, int]], other: list[tuple[int, int]], view: View, attempt: Attempt, parts: list[list[Part]]
+) -> bool:
+    """Cuts two sums that must be equal into common stretches, wherever coefficients agree, whether digits overlap or not.
+
+    Stretches with one coefficient and one extent are interchangeable: only their sum is read.
+    """
+    left = [(c, view.digits[i].extent, i) for c, i in own]
+    right = [(c, attempt.extents[d], d, 1) for c, d in other]
+    for _, index in own:
+        parts[index].clear()
+    while left:
+        weight, extent, index = left.pop(min(range(len(left)), key=lambda k: abs(left[k][0])))
+        same = [one for one in right if one[0] == weight]
+        if not same:
+            return False
+        _, size, digit, below = found = min(same, key=lambda one: (one[1] != extent, one[2]))
+        right.remove(found)
+        step = min(extent, size)
+        if extent % step or size % step:
+            return False
+        parts[index].insert(0, Part(step, digit, below))
+        if extent > step:
+            left.append((weight * step, extent // step, index))
+        if size > step:
+            right.append((weight * step, size // step, digit, below * step))
+    return not right
+
+
+def _spread(view: View, used: set[int], spare: Sequence[int], attempt: Attempt, parts: list[list[Part]]) -> bool:
+    """Gives the digits that a view repeats its elements along to digits of the match that its function does not read."""
+    left = list(spare)
+    for index, digit in enumerate(view.digits):
+        if index in used:
+            continue
+        taken = _factors(digit.extent, left, attempt)
+        if taken is None:
+            return False
+        left = [one for one in left if one not in taken]
+        parts[index] = [Part(attempt.extents[one], one, 1) for one in taken]
+    return True
+
+
+def _factors(extent: int, left: Sequence[int], attempt: Attempt) -> Sequence[int] | None:
+    """Chooses the fewest digits with a product of extents, in their order; None where there are none."""
+    return next(
+        (
+            chosen
+            for count in range(1, len(left) + 1)
+            for chosen in combinations(left, count)
+            if prod(attempt.extents[one] for one in chosen) == extent
+        ),
+        None,
+    )
 
 
 def order_of(rows: Sequence[Rows], digits: Iterable[int]) -> dict[int, int] | None:

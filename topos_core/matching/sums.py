@@ -8,7 +8,7 @@ from typing import Final
 
 from topos_core.matching.core import WIDEST, Key, Keys, Rule, apply_to, rounded
 from topos_core.matching.frame import outward
-from topos_core.matching.func import Func, Kid, Made, Map, composed, identity_map
+from topos_core.matching.func import Func, Kid, Made, Map, composed, identity_map, rewritten
 from topos_core.matching.symbol import Coefficient
 from topos_core.tape.op import Op
 from topos_core.tape.type import FLOATS
@@ -49,7 +49,14 @@ def _added(keys: Keys, op: Op, sign: float) -> Key | None:
     if len(kids) == 1 and constant is None:
         return kids[0].weight, keys.mapped(kids[0], frame.axes, frame)
     made = _made(keys, kids, factor, constant, frame.extents)
+    if not made.func.written and (_is_apart(left, f) or _is_apart(right, g)):
+        own = (Kid(f, frame.maps[0], keys.coefficients[a]), Kid(g, frame.maps[1], sign * keys.coefficients[b]))
+        made.func.written = rewritten([kid._replace(weight=rounded(kid.weight / factor)) for kid in own], made.places)
     return factor, keys.placed(made, frame.axes, frame)
+
+
+def _is_apart(terms: Sequence[Kid], func: Func) -> bool:
+    return len(terms) != 1 or terms[0].func is not func
 
 
 def _shifted(keys: Keys, a: int, b: int, sign: float) -> Key:

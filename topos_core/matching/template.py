@@ -16,7 +16,7 @@ from typing import Any, Final
 from topos_core.errors import InternalError
 from topos_core.matching.core import Keys
 from topos_core.matching.declared import ANCHOR, Form, Lookalike, Term
-from topos_core.matching.func import DEPTH, Func, Kid, head
+from topos_core.matching.func import DEPTH, REACH, Func, Kid, head, is_cast
 from topos_core.matching.symbol import Coefficient, Symbol
 from topos_core.recording.recorder import Recorder, recording
 from topos_core.recording.value import Value
@@ -49,7 +49,7 @@ class Template:
         named: Marked values by name, as (function, coefficient).
         axes: The root's labels, axis by axis.
         labels: The label of each extent.
-        needs: Heads that any program's function has within its depth.
+        needs: Heads at or below the anchor that any program's function has within its depth.
         levels: Heads within each depth below the root.
         depth: How far below the root the anchor lies.
         operands: The root's operands at least and at most, nested ones opened at least, as written at most.
@@ -154,20 +154,21 @@ def _template(
     marked = {o.name: o.value for o in tape.observations if o.name is not None}
     anchored = marked.pop(ANCHOR, None)
     anchor_func = root if anchored is None else keys.funcs[anchored]
+    below_anchor = {func.number for func in _below(anchor_func)}
     needs = 0
-    for func in _below(anchor_func):
-        if func.kind in ("apply", "reduce"):
-            needs |= head(func.kind, func.name)
     levels, depth, level = [], 0, [root]
     for k in range(DEPTH):
         heads = 0
+        level = [func for one in level for func in _seen_through(one)]
         for func in level:
             if func.kind not in ("hole", "one"):
                 heads |= head(func.kind, func.name)
+            if func.kind in ("apply", "reduce") and func.number in below_anchor and k < REACH:
+                needs |= head(func.kind, func.name)  # further down a program may have it deeper than heads are known
         levels.append(heads)
         if any(func is anchor_func for func in level):
             depth = k
-        level = [kid.func for func in level for kid in func.kids]
+        level = [kid.func for func in level if not is_cast(func.kind, func.name) for kid in func.kids]
     if any(func.kind in ("leaf", "window") for func in keys.table.funcs):
         raise InternalError(f"{form.formula.__name__} holds an op that has no key; write its formula")
     nary = root.kind in ("sum", "product")
@@ -234,6 +235,14 @@ def _written_out(func: Func, labels: Mapping[int, str], pulled: Mapping[int, tup
     kids = [f"{_written_out(kid.func, labels, pulled)}{kid.map}:{kid.weight!r}" for kid in func.kids]
     own = (func.kind, func.name, func.constant, extents, len(func.reduced), pulled.get(func.number), kids)
     return repr(own)
+
+
+def _seen_through(func: Func) -> Iterable[Func]:
+    """Gives a function and, behind casts, what they cast: they stand on one level, as the heads of programs have it."""
+    yield func
+    while is_cast(func.kind, func.name):
+        func = func.kids[0].func
+        yield func
 
 
 def _symbolic(number: float, symbols: Mapping[int, str]) -> Coefficient:

@@ -2,10 +2,12 @@
 
 Recognises
     `softmax(q @ k.T * scale + mask) @ v` in any layout and with any batch axes: the scale before or after the product, on
-    q, on k or on both; a mask that is added, or a boolean one that says what to keep or what to hide, before or after the
-    scale, and one more boolean mask on top; softmax with or without the shift, and normalised after the second product;
-    everything transposed; keys and values shared by groups of query heads; one query; a constant mask that is the lower
-    triangle (`causal`).
+    q, on k or on both, or none; a mask that is added, of any of the axes and computed before or after it was spread, and a
+    second term that is added (a position bias, the two halves of a relative one); a boolean mask that says what to keep or
+    what to hide, before or after the scale, with one more boolean mask on top or a term added after it; softmax with or
+    without the shift, normalised after the second product, or in f32 between casts of f16 and bf16; a factor on the
+    weights, such as a dropout mask; everything transposed; keys and values shared by groups of query heads; one query; a
+    constant mask that is the lower triangle (`causal`).
 
 Why it pays
     One kernel holds a block of scores in cache; the recorded ops write and read all scores about six times.
@@ -14,8 +16,8 @@ Declines when
     Nothing beside the common rules.
 
 Not recognised
-    A dropout mask on the weights, a cap on the scores by tanh, scores that several masks are added to one by one, a mask
-    that is multiplied (it is told).
+    A cap on the scores by tanh and a mask that is multiplied (both are told), scores that three terms are added to one by
+    one, weights that a choice drops out instead of a factor.
 
 Source
     Vaswani et al., Attention Is All You Need (arXiv 1706.03762).
@@ -38,62 +40,107 @@ from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.summary import core_facts, evaluated
 from topos_core.tape.tape import Tape
 
-
-def added(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float) -> Any:
-    """`softmax(q: [b, i, d] @ k: [b, j, d] * scale + mask: [b, i, j]) @ v: [b, j, e]`."""
-    return _weights(_scores(q, k, mask, scale)) @ v
+MASKS = ("mask", "bias", "keep", "drop")
+"""Holes that a match may do without."""
 
 
-def unshifted(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float) -> Any:
+def added(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
+    """`softmax(q: [b, i, d] @ k: [b, j, d] * scale + mask: [b, i, j] + bias) @ v: [b, j, e]`."""
+    return _weights(_scores(q, k, mask, scale, bias)) @ v
+
+
+def dropped(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, rescale: float) -> Any:
+    """The weights have a factor."""
+    return _weights(_scores(q, k, mask, scale, bias)) * (drop * rescale) @ v
+
+
+def unshifted(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
     """Without the shift by the maximum."""
-    powers = np.exp(_scores(q, k, mask, scale))
+    powers = np.exp(_scores(q, k, mask, scale, bias))
     return anchor(powers / powers.sum(-1, keepdims=True)) @ v
 
 
-def normalised_late(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float) -> Any:
+def normalised_late(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
     """Divided by the sum after the second product."""
-    scores = _scores(q, k, mask, scale)
+    scores = _scores(q, k, mask, scale, bias)
     powers = np.exp(scores - scores.max(-1, keepdims=True))
     return (powers @ v) / anchor(powers.sum(-1, keepdims=True))
 
 
-def keeps(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float, fill: float) -> Any:
+def keeps(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float) -> Any:
     """The mask says which scores stay."""
-    return _weights(np.where(mask, _scores(q, k, None, scale), fill)) @ v
+    return _weights(_and(np.where(mask, _scores(q, k, None, scale), fill), bias)) @ v
 
 
-def hides(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float, fill: float) -> Any:
+def keeps_dropped(
+    q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float, rescale: float
+) -> Any:
+    """The mask says which scores stay, and the weights have a factor."""
+    return _weights(np.where(mask, _scores(q, k, None, scale), fill)) * (drop * rescale) @ v
+
+
+def hides(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float) -> Any:
     """The mask says which scores go."""
-    return _weights(np.where(mask, fill, _scores(q, k, None, scale))) @ v
+    return _weights(_and(np.where(mask, fill, _scores(q, k, None, scale)), bias)) @ v
 
 
-def keeps_before_scale(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float, fill: float) -> Any:
+def hides_dropped(
+    q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float, rescale: float
+) -> Any:
+    """The mask says which scores go, and the weights have a factor."""
+    return _weights(np.where(mask, fill, _scores(q, k, None, scale))) * (drop * rescale) @ v
+
+
+def keeps_before_scale(
+    q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float
+) -> Any:
     """The mask says which scores stay, and the fill is scaled too."""
     return _weights(np.where(mask, q @ k.swapaxes(1, 2), fill) * scale) @ v
 
 
-def added_and_kept(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float, fill: float) -> Any:
+def added_and_kept(
+    q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float
+) -> Any:
     """A mask is added, and another one says which scores stay."""
     return _weights(np.where(keep, _scores(q, k, mask, scale), fill)) @ v
 
 
-def kept_twice(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float, fill: float) -> Any:
+def kept_twice(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float) -> Any:
     """Two masks say which scores stay."""
     return _weights(np.where(keep, np.where(mask, _scores(q, k, None, scale), fill), fill)) @ v
 
 
-def mask_multiplied(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float) -> Any:
+def widened_f16(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
+    """Scores of f16 are normalised in f32."""
+    return _weights(_scores(q, k, mask, scale, bias).astype("f4")).astype("f2") @ v
+
+
+def widened_bf16(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
+    """Scores of bf16 are normalised in f32."""
+    return _weights(_scores(q, k, mask, scale, bias).astype("f4")).astype("bfloat16") @ v
+
+
+def capped(
+    q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, inside: float, cap: float
+) -> Any:
+    """Scores that tanh keeps below a cap."""
+    return _weights(_and(np.tanh(q @ k.swapaxes(1, 2) * inside) * cap, mask)) @ v
+
+
+def mask_multiplied(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
     """A mask that is multiplied turns a score into 0, which is no -inf."""
     return _weights(q @ k.swapaxes(1, 2) * scale * mask) @ v
 
 
-def guarded(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float, epsilon: float) -> Any:
+def guarded(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, epsilon: float) -> Any:
     """With something added to the sum of the weights."""
     powers = np.exp(_shifted(_scores(q, k, mask, scale)))
     return powers / (powers.sum(-1, keepdims=True) + epsilon) @ v
 
 
-def guarded_late(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float, epsilon: float) -> Any:
+def guarded_late(
+    q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, epsilon: float
+) -> Any:
     """With something added to the sum that the second product is divided by."""
     powers = np.exp(_shifted(_scores(q, k, mask, scale)))
     return (powers @ v) / (powers.sum(-1, keepdims=True) + epsilon)
@@ -102,8 +149,8 @@ def guarded_late(q: Any, k: Any, v: Any, mask: Any, keep: Any, scale: float, eps
 def facts(found: Found) -> CoreFacts | None:
     """Gives the facts of a match.
 
-    `mask` is none, added, keeps or hides; `fill_scaled` and `causal` are yes or no: `causal` says of a constant mask that
-    position i sees keys 0 to i.
+    `mask` is none, added, keeps or hides; `fill_scaled`, `causal` and `widened` are yes or no: `causal` says of a constant
+    mask that position i sees keys 0 to i, `widened` that softmax is computed in f32 and rounded.
     """
     form = found.template.form
     bound = set(found.template.holes)
@@ -112,21 +159,31 @@ def facts(found: Found) -> CoreFacts | None:
     decides = "keep" if "keep" in bound else "mask"
     kind = "keeps" if decides == "keep" else mask
     causal = "yes" if decides in bound and _is_triangle(found, decides, kind) else "no"
-    return core_facts(found, mask=mask, fill_scaled=scaled, causal=causal)
+    widened = "yes" if form in (widened_f16, widened_bf16) else "no"
+    return core_facts(found, mask=mask, fill_scaled=scaled, causal=causal, widened=widened)
 
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
-    mask, keep = facts.options["mask"], "keep" in facts.layouts
-    if mask == "added" and keep:
-        form: Any = added_and_kept
-    elif keep:
-        form = kept_twice
-    elif mask == "keeps":
-        form = keeps_before_scale if facts.options["fill_scaled"] == "yes" else keeps
-    else:
-        form = hides if mask == "hides" else added
-    return evaluated(TERM.holes, facts, arrays, "b i e", form)
+    kind, widened = facts.options["mask"], facts.options["widened"] == "yes"
+    before = facts.options["fill_scaled"] == "yes"
+
+    def formula(
+        q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float = 0.0,
+        rescale: float = 1.0,
+    ) -> Any:  # fmt: skip
+        scores = q @ k.swapaxes(1, 2) if before else q @ k.swapaxes(1, 2) * scale
+        if kind == "added":
+            scores = scores + mask
+        elif kind != "none":
+            scores = np.where(mask, scores, fill) if kind == "keeps" else np.where(mask, fill, scores)
+        scores = scores * scale if before else scores
+        scores = scores if keep is None else np.where(keep, scores, fill)
+        scores = _and(scores, bias)
+        weights = _weights(scores.astype("f4")).astype(q.dtype) if widened else _weights(scores)
+        return (weights if drop is None else weights * (drop * rescale)) @ v
+
+    return evaluated(TERM.holes, facts, arrays, "b i e", formula)
 
 
 def work(tape: Tape, match: Match) -> Work:
@@ -134,13 +191,17 @@ def work(tape: Tape, match: Match) -> Work:
     e = match.facts.extents
     scores = e["b"] * e["i"] * e["j"]
     read = sum(tape.type_of(value).bytes for value in match.bindings.values())
-    flops = 2 * scores * (e["d"] + e["e"]) + (5 + ("mask" in match.bindings)) * scores
+    terms = sum(name in match.bindings for name in ("mask", "bias", "drop"))
+    flops = 2 * scores * (e["d"] + e["e"]) + (5 + terms) * scores
     return Work(flops, scores, read, tape.type_of(match.root).bytes)
 
 
-def _scores(q: Any, k: Any, mask: Any, scale: float) -> Any:
-    scores = q @ k.swapaxes(1, 2) * scale
-    return scores if mask is None else scores + mask
+def _scores(q: Any, k: Any, mask: Any, scale: float, bias: Any = None) -> Any:
+    return _and(_and(q @ k.swapaxes(1, 2) * scale, mask), bias)
+
+
+def _and(scores: Any, term: Any) -> Any:
+    return scores if term is None else scores + term
 
 
 def _shifted(scores: Any) -> Any:
@@ -162,26 +223,74 @@ def _is_triangle(found: Found, hole: str, kind: str) -> bool:
     return seen.dtype == bool and bool((seen == np.tri(*flat.shape, dtype=np.bool_)).all())
 
 
-_MASKS = {keeps: "keeps", hides: "hides", keeps_before_scale: "keeps", kept_twice: "keeps"}
+_MASKS = {
+    keeps: "keeps", keeps_dropped: "keeps", hides: "hides", hides_dropped: "hides", keeps_before_scale: "keeps",
+    kept_twice: "keeps",
+}  # fmt: skip
 
 _ONE = frozenset(("mask",))
+_TWO = frozenset(("mask", "bias"))
 _KEEP = frozenset(("keep",))
+_DROP = frozenset(("drop",))
+_LATER = frozenset(("keep", "drop"))
+_FURTHER = frozenset(("bias", "keep", "drop"))
 _BOOLEAN = {"mask": "bool", "keep": "bool"}
+_NO_BIAS = frozenset(("bias", "keep"))
+
+
+def _sums(
+    formula: Any, excluded: frozenset[str] = _LATER, required: frozenset[str] = frozenset(), **options: Any
+) -> Any:
+    """Gives the forms with no, one and two added terms; one that is a sum itself is taken whole, so it comes first."""
+    return (
+        Form(formula, required=required, excluded=excluded | _NO_BIAS, **options),
+        Form(formula, required=required | _TWO, excluded=excluded, **options),
+    )
+
+
+def _chosen(formula: Any) -> Form:
+    return Form(formula, required=_ONE, excluded=_LATER, constants=("fill",), dtypes=_BOOLEAN)
+
+
+def _dropped(formula: Any) -> Form:
+    constants = ("fill", "rescale")
+    return Form(formula, required=_ONE | _DROP, excluded=_NO_BIAS, constants=constants, dtypes=_BOOLEAN)
+
 
 TERM = Term(
-    formula=Form(added, excluded=_KEEP),
+    formula=_sums(added)[0],
     facts=facts,
-    holes={"q": "b i d", "k": "b j d", "v": "b j e", "mask": "b i j", "keep": "b i j"},
-    optional=("mask", "keep"),
+    holes={
+        "q": "b i d",
+        "k": "b j d",
+        "v": "b j e",
+        "mask": "b i j",
+        "bias": "b i j",
+        "keep": "b i j",
+        "drop": "b i j",
+    },
+    optional=MASKS,
     constants=("scale",),
     forms=(
-        Form(unshifted, excluded=_KEEP),
-        Form(normalised_late, excluded=_KEEP),
-        Form(keeps, required=_ONE, excluded=_KEEP, constants=("fill",), dtypes=_BOOLEAN),
-        Form(hides, required=_ONE, excluded=_KEEP, constants=("fill",), dtypes=_BOOLEAN),
-        Form(keeps_before_scale, required=_ONE, excluded=_KEEP, constants=("fill",), dtypes=_BOOLEAN),
-        Form(added_and_kept, required=_ONE | _KEEP, constants=("fill",), dtypes={"keep": "bool"}),
-        Form(kept_twice, required=_ONE | _KEEP, constants=("fill",), dtypes=_BOOLEAN),
+        _sums(added)[1],
+        *_sums(unshifted),
+        *_sums(normalised_late),
+        _chosen(keeps),
+        _chosen(hides),
+        Form(keeps_before_scale, required=_ONE, excluded=_FURTHER, constants=("fill",), dtypes=_BOOLEAN),
+        Form(
+            added_and_kept,
+            required=_ONE | _KEEP,
+            excluded=_DROP | {"bias"},
+            constants=("fill",),
+            dtypes={"keep": "bool"},
+        ),
+        Form(kept_twice, required=_ONE | _KEEP, excluded=_DROP | {"bias"}, constants=("fill",), dtypes=_BOOLEAN),
+        *_sums(dropped, _KEEP, _DROP, constants=("rescale",)),
+        _dropped(keeps_dropped),
+        _dropped(hides_dropped),
+        *_sums(widened_f16, dtypes={"v": "f16"}),
+        *_sums(widened_bf16, dtypes={"v": "bf16"}),
     ),
     lookalikes=(
         Lookalike(
@@ -190,7 +299,15 @@ TERM = Term(
             "a mask that is added to the scores or selects them",
             "scores multiplied by a mask: a masked score becomes 0, not -inf",
             _ONE,
-            _KEEP,
+            _FURTHER,
+        ),
+        Lookalike(
+            capped,
+            "scores-capped",
+            "the scores as they are, or with a term added",
+            "scores that tanh keeps below a cap: no kernel has it",
+            excluded=_FURTHER,
+            constants=("inside", "cap"),
         ),
         *(
             Lookalike(
@@ -198,14 +315,14 @@ TERM = Term(
                 "eps-in-sum",
                 "the weights divided by their sum",
                 "a constant added to the sum, which is never 0 once the maximum is subtracted",
-                excluded=_KEEP,
+                excluded=_FURTHER,
                 constants=("epsilon",),
             )
             for form in (guarded, guarded_late)
         ),
     ),
-    free=frozenset(("mask", "keep")),
-    raw=frozenset(("q", "k", "v")),
+    free=frozenset(MASKS),
+    raw=frozenset(("q", "k", "v", "drop")),
 )
 
 

@@ -74,7 +74,7 @@ def find(context: Context, root: int, /) -> Match | None:
     for name, layer in (*layers.items(), ("output", output)):
         bindings[f"{name}_weight"] = layer.bindings["w"]
         bindings |= {f"{name}_bias": layer.bindings["bias"]} if "bias" in layer.bindings else {}
-    bindings |= {name: core.bindings[name] for name in ("mask", "keep") if name in core.bindings}
+    bindings |= {name: core.bindings[name] for name in attention.MASKS if name in core.bindings}
     query, key, value_ = (layers[name].facts for name in SIDES.values())
     facts = MultiHeadFacts(core.facts, query, key, value_, output.facts, parts)
     return joined(context, IDENTIFIER, root, [*layers.values(), core, output], bindings, facts, moved)
@@ -82,7 +82,7 @@ def find(context: Context, root: int, /) -> Match | None:
 
 def evaluate(facts: MultiHeadFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
-    given = {name: arrays[name] for name in ("mask", "keep") if name in arrays}
+    given = {name: arrays[name] for name in attention.MASKS if name in arrays}
     context = arrays.get("context", arrays["x"])
     projections = {"query": facts.query, "key": facts.key, "value": facts.value}
     for side, name in SIDES.items():

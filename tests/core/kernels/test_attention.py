@@ -142,3 +142,56 @@ def test_a_long_row_of_scores_and_threads():
     one = check(plain, arrays)
     for threads in (2, 4):
         np.testing.assert_array_equal(check(plain, arrays, threads=threads), one)
+
+
+def softmax(scores):
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def scores_of(q, k):
+    return q @ k.swapaxes(-1, -2) * 0.25
+
+
+@pytest.mark.parametrize("shape", [(20, 24), (3, 20, 24), (2, 1, 1, 24), (2, 3, 20, 1)])
+def test_a_second_term_of_any_shape_is_added(shape):
+    random = np.random.default_rng(3)
+    mask = np.where(random.random((2, 1, 1, 24)) < 0.3, -np.inf, 0.0)
+    mask[..., 0] = 0
+
+    def program(q, k, v, mask, bias):
+        return softmax(scores_of(q, k) + bias + mask) @ v
+
+    check(program, [*heads((2, 3), 20, 24, 16), mask, random.standard_normal(shape)])
+
+
+def test_a_term_is_added_after_a_choice():
+    random = np.random.default_rng(3)
+
+    def program(q, k, v, keep, bias):
+        return softmax(np.where(keep, scores_of(q, k), np.float32(-3)) + bias) @ v
+
+    check(program, [*heads((2, 3), 20, 24, 16), random.random((20, 24)) < 0.7, random.standard_normal((2, 1, 20, 24))])
+
+
+@pytest.mark.parametrize("shape", [(20, 24), (2, 3, 20, 24), (2, 3, 1, 1)])
+def test_a_factor_on_the_weights_of_any_shape(shape):
+    random = np.random.default_rng(3)
+
+    def program(q, k, v, drop):
+        return softmax(scores_of(q, k)) * drop / 0.8 @ v
+
+    check(program, [*heads((2, 3), 20, 24, 16), (random.random(shape) < 0.8) * 1.0])
+
+
+@pytest.mark.parametrize("odd", [np.inf, np.nan])
+def test_what_is_added_and_multiplied_behind_a_triangle_is_seen_where_it_is_not_finite(odd):
+    triangle = np.where(np.tri(12, dtype=bool), 0, -np.inf).astype(np.float32)
+    random = np.random.default_rng(3)
+    bias, drop = random.standard_normal((12, 12)), np.ones((12, 12))
+    bias[3, 8] = drop[5, 9] = odd
+
+    def program(q, k, v, bias, drop):
+        return softmax(scores_of(q, k) + triangle + bias) * drop @ v
+
+    check(program, [*heads((2,), 12, 12, 16), bias, drop])

@@ -57,6 +57,20 @@ def test_biases_and_a_mask():
     check(program, [*arrays(2, 9, 32), *biases, mask])
 
 
+def test_two_added_terms_and_a_factor_of_the_weights():
+    random = np.random.default_rng(5)
+    mask, bias = random.standard_normal((2, 1, 1, 9)), random.standard_normal((4, 9, 9))
+    drop = (random.random((2, 4, 9, 9)) < 0.8) / 0.8
+
+    def program(x, query, key, value, output, mask, bias, drop):
+        q, k, v = (heads(x @ w, 4) for w in (query, key, value))
+        scores = q @ k.swapaxes(-1, -2) * 0.25 + bias + mask
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        return merged(powers / powers.sum(-1, keepdims=True) * drop @ v) @ output
+
+    check(program, [*arrays(2, 9, 32), mask, bias, drop])
+
+
 def test_a_boolean_mask_with_rows_that_keep_nothing():
     mask = np.random.default_rng(5).random((9, 9)) < 0.5
     mask[4] = False

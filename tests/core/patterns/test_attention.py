@@ -124,7 +124,7 @@ def added_table(q, k, v):
 )  # fmt: skip
 def test_a_constant_triangle_is_causal(spelling, mask, scaled):
     match = check("attention", spelling, QKV)
-    assert dict(match.facts.options) == {"mask": mask, "fill_scaled": scaled, "causal": "yes"}
+    assert dict(match.facts.options) == {"mask": mask, "fill_scaled": scaled, "causal": "yes", "widened": "no"}
 
 
 def test_a_boolean_mask_may_be_given():
@@ -134,6 +134,128 @@ def test_a_boolean_mask_may_be_given():
     match = check("attention", padding, {**QKV, "keep": "bool[2,4]"})
     assert match.facts.options["mask"] == "keeps"
     assert match.facts.options["causal"] == "no"
+
+
+@pytest.mark.parametrize("mask", ["f64[4,1]", "f64[2,1,4,1]", "f64[2,3,1,1]", "f64[1]"])
+@pytest.mark.parametrize("spread", [False, True])
+def test_a_mask_may_vary_with_any_of_the_axes_and_be_computed_before_or_after_it_is_spread(mask, spread):
+    def program(q, k, v, m):
+        whole = np.broadcast_to(m, (2, 3, 4, 4)) if spread else m
+        return sm(q @ t(k) * 0.5 + (1 - whole) * -10000.0) @ v
+
+    assert check("attention", program, {**QKV, "m": mask}).facts.options["mask"] == "added"
+
+
+def test_a_mask_computed_over_several_digits_of_the_batch_is_spread_too():
+    def program(q, k, v, m):
+        whole = np.where(np.broadcast_to(m[:, None, None, :], (2, 3, 4, 4)) > 0, 0.0, -1e9)
+        q, k, v, whole = (x.reshape(6, 4, 4) for x in (q, k, v, whole))
+        return sm(q @ t(k) * 0.5 + whole) @ v
+
+    check("attention", program, {**QKV, "m": "f64[2,4]"})
+
+
+def relative(q, k, v, table):
+    place = np.arange(4)
+    return sm(q @ t(k) * 0.5 + table[place[:, None] - place + 3].transpose(2, 0, 1)) @ v
+
+
+def relative_square(q, k, v, table):
+    x, y = np.arange(4) // 2, np.arange(4) % 2
+    place = (x[:, None] - x + 1) * 3 + y[:, None] - y + 1
+    return sm(q @ t(k) * 0.5 + table[place.reshape(-1)].reshape(4, 4, 3).transpose(2, 0, 1)) @ v
+
+
+@pytest.mark.parametrize(("spelling", "length"), [(relative, 7), (relative_square, 9)])
+def test_a_table_of_relative_positions_may_be_added(spelling, length):
+    check("attention", spelling, {**QKV, "table": f"f64[{length},3]"})
+
+
+def test_a_table_read_the_other_way_round_is_another_mask():
+    def program(q, k, v, table):
+        place = np.arange(4)
+        return sm(q @ t(k) * 0.5 + table[(place - place[:, None] + 3) % 7].transpose(2, 0, 1)) @ v
+
+    check("attention", program, {**QKV, "table": "f64[7,3]"})
+
+
+def bias_and_mask(q, k, v, m, b):
+    return sm(q @ t(k) * 0.5 + b + m) @ v
+
+
+def two_halves(q, k, v, m, b):
+    scores = (q @ t(k) * 0.5).reshape(2, 3, 4, 2, 2)
+    rows, columns = (np.einsum("bhid,pd->bhip", q, table) for table in (b[0, 0, :2], b[0, 1, :2]))
+    return sm((scores + rows[..., None] + columns[:, :, :, None]).reshape(2, 3, 4, 4)) @ v
+
+
+def added_after_a_choice(q, k, v, m, b):
+    return sm(np.where(TRIANGLE, q @ t(k) * 0.5, -1e9) + b) @ v
+
+
+@pytest.mark.parametrize("spelling", [bias_and_mask, two_halves, added_after_a_choice])
+def test_two_terms_may_be_added(spelling):
+    match = check("attention", spelling, {**QKV, "m": "f64[2,1,1,4]", "b": "f64[1,3,4,4]"})
+    assert "bias" in match.bindings
+
+
+def test_a_sum_of_masks_that_others_read_too_is_one_mask():
+    def program(q, k, v, m, b):
+        whole = m + b
+        first = sm(q @ t(k) * 0.5 + whole) @ v
+        return sm(first @ t(k) * 0.5 + whole) @ v
+
+    _, pool = searched(program, {**QKV, "m": "f64[2,1,1,4]", "b": "f64[1,3,4,4]"})
+    found = [match for match in pool.matches if match.pattern == "attention"]
+    assert [set(match.bindings) for match in found] == [{"q", "k", "v", "mask"}] * 2
+
+
+def dropped(q, k, v, drop):
+    return sm(q @ t(k) * 0.5) * drop @ v
+
+
+def dropped_and_scaled(q, k, v, drop):
+    return sm(q @ t(k) * 0.5) * drop / 0.9 @ v
+
+
+def dropped_by_flags(q, k, v, drop):
+    return (sm(q @ t(k) * 0.5) * (drop > 0) * (1 / 0.9)) @ v
+
+
+@pytest.mark.parametrize(
+    ("spelling", "scale"), [(dropped, 1.0), (dropped_and_scaled, 1 / 0.9), (dropped_by_flags, 1 / 0.9)]
+)
+@pytest.mark.parametrize("mask", ["f64[2,3,4,4]", "f64[3,1,4]"])
+def test_the_weights_may_have_a_factor(spelling, scale, mask):
+    match = check("attention", spelling, {**QKV, "drop": mask})
+    assert "drop" in match.bindings
+    assert match.facts.constants["rescale"] == pytest.approx(scale)
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_softmax_may_be_computed_in_single_precision(kind):
+    def program(q, k, v, m):
+        return sm((q @ t(k) * 0.5 + m).astype(np.float32)).astype(q.dtype) @ v
+
+    specs = {name: spec.replace("f64", kind) for name, spec in {**QKV, "m": "f64[2,1,1,4]"}.items()}
+    assert check("attention", program, specs).facts.options["widened"] == "yes"
+
+
+def zero_added(q, k, v):
+    return sm(q @ t(k) * 0.5 + np.zeros((4, 4))) @ v
+
+
+def zero_added_before_the_scale(q, k, v):
+    return (sm((q @ t(k) + 0.0) * 0.5) + 0.0) @ v
+
+
+def zero_added_to_a_mask(q, k, v):
+    return sm(q @ t(k) * 0.5 + np.where(TRIANGLE, 0.0, -1e9) + 0.0) @ v
+
+
+@pytest.mark.parametrize("spelling", [zero_added, zero_added_before_the_scale, zero_added_to_a_mask])
+def test_a_zero_that_is_added_changes_nothing(spelling):
+    check("attention", spelling, QKV)
 
 
 def test_a_second_boolean_mask_may_stand_on_top():
@@ -208,12 +330,30 @@ def multiplied(q, k, v):
     return sm(q @ t(k) * 0.5 * TRIANGLE.astype("f8")) @ v
 
 
+def capped(q, k, v):
+    return sm(np.tanh(q @ t(k) / 60.0) * 30.0) @ v
+
+
 @pytest.mark.parametrize(
     ("program", "code"),
-    [(over_queries, "axis-mixed"), (cast_weights, "cast"), (multiplied, "mask-multiplied")],
-)
+    [
+        (over_queries, "axis-mixed"), (cast_weights, "cast"), (multiplied, "mask-multiplied"), (capped, "scores-capped"),
+    ],
+)  # fmt: skip
 def test_a_look_alike_is_refused_and_told_why(program, code):
     check_not("attention", program, QKV, code)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda q, k, v: sm(q @ t(k) * 0.5) * np.float64(3.0) + v,
+        lambda q, k, v: sm(q @ t(k) * 0.5),
+        lambda q, k, v: sm(q * 0.5) @ v,
+    ],
+)
+def test_a_softmax_alone_is_no_near_miss_of_attention(program):
+    check_not("attention", program, QKV, None)
 
 
 def test_transposed_axes_of_a_square_are_told_apart():

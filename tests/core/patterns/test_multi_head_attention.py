@@ -131,6 +131,22 @@ def test_a_mask_is_bound():
     assert "mask" in check("multi_head_attention", program, specs).bindings
 
 
+def test_two_masks_and_a_factor_of_the_weights_are_bound():
+    def masked(x, wq, wk, wv, wo, m, b, drop):
+        q, k, v = (split(x @ w) for w in (wq, wk, wv))
+        return merge((sm(q @ t(k) * 0.5 + b + m) * drop) @ v) @ wo
+
+    specs = {
+        "x": X,
+        **dict.fromkeys(("wq", "wk", "wv", "wo"), W),
+        "m": "f64[2,1,1,5]",
+        "b": "f64[3,5,5]",
+        "drop": "f64[2,3,5,5]",
+    }
+    match = check("multi_head_attention", masked, specs)
+    assert {"mask", "bias", "drop"} <= set(match.bindings)
+
+
 def two_sources(x, c, wq, wk, wv, wo):
     return attended(split(x @ wq), split(x @ wk), split(c @ wv)) @ wo
 

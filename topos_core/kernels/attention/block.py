@@ -50,7 +50,7 @@ class Runner:
         *projected, memory = carved(self.attention.dtype, self._sizes())
         sides = self.projections.run(bindings, projected, threads)
         given = {SIDES[name]: array for name, array in sides.items()}
-        given |= {name: bindings[name] for name in ("mask", "keep") if name in bindings}
+        given |= {name: bindings[name] for name in attention.LABELS if name in bindings}
         rows = memory.reshape(self.facts.extents["b"], self.facts.extents["r"])
         seen = restore(rows, self.facts.layouts["x"], ("b", "r"))
         self.attention.run(given, {"result": seen}, threads)

@@ -29,7 +29,10 @@ BLOCK_ROWS: Final = 32
 THREAD_FLOPS: Final = 400_000
 REMEMBERED: Final = 8
 """Cuts per match; more than one is rare."""
-LABELS: Final = {"q": ("i", "d"), "k": ("j", "d"), "v": ("j", "e"), "mask": ("i", "j"), "keep": ("i", "j")}
+LABELS: Final = {
+    "q": ("i", "d"), "k": ("j", "d"), "v": ("j", "e"), "mask": ("i", "j"), "keep": ("i", "j"), "bias": ("i", "j"),
+    "drop": ("i", "j"),
+}  # fmt: skip
 
 _K: Final = {name: place for place, name in enumerate(KEYS)}
 _A: Final = {name: place for place, name in enumerate(ATTENTION)}
@@ -108,7 +111,7 @@ class Runner:
         block[_K["k"]], block[_K["v"]] = address_of(arrays["k"]), address_of(arrays["v"])
         block[_K["packed"]], block[_K["checks"]] = address_of(packed), address_of(checks)
         launch(self.pack, block, cut.threads)
-        causal = self.causal if self.causal is not None and self._leaves_out(arrays["q"], checks) else None
+        causal = self.causal if self.causal is not None and self._leaves_out(arrays, checks) else None
         target = result if cut.result else np.empty(self._result_shape(), self.dtype)
         self._attend(cut, arrays, packed, target, causal)
         if target is not result:
@@ -134,16 +137,19 @@ class Runner:
         return values.astype(self.dtype, copy=False)
 
     def _masks(self) -> list[tuple[str, str]]:
-        """Lists (binding, word): a mask that is added, flags that keep or hide, further flags that keep."""
+        """Lists (binding, word): a mask that is added, flags that keep or hide, further flags that keep, what is added and
+        multiplied later."""
         first = "mask" if self.facts.options["mask"] == "added" else "keep"
-        pairs = (("mask", first), ("keep", "also"))
+        pairs = (("mask", first), ("keep", "also"), ("bias", "bias"), ("drop", "drop"))
         return [(name, word) for name, word in pairs if name in self.facts.layouts]
 
-    def _leaves_out(self, q: np.ndarray, checks: np.ndarray) -> bool:
-        """Tells whether hidden scores can be left out: 0 times a value, or -inf plus a score, that is finite."""
+    def _leaves_out(self, arrays: Mapping[str, np.ndarray], checks: np.ndarray) -> bool:
+        """Tells whether hidden scores can be left out: 0 times a value or a factor, or -inf plus a score, that is finite."""
         if np.isnan(checks).any():
             return False
-        return self.facts.options["mask"] != "added" or bool(np.isfinite(q).all())
+        finite = ["q"] if self.facts.options["mask"] == "added" else []
+        finite += [name for name in ("bias", "drop") if name in arrays]
+        return all(bool(np.isfinite(arrays[name]).all()) for name in finite)
 
     def _copy(self, name: str, values: np.ndarray) -> np.ndarray:
         """Copies to dense rows; tiles read whole registers of values, so those get room behind them."""
@@ -185,7 +191,9 @@ class Runner:
         step = panels * extents["d"] * width
         packed_at = np.ascontiguousarray(which.reshape(-1).astype(np.int64) * step)
         blocks = -(-extents["i"] // slot["block_rows"])
-        numbers = np.array([self.facts.constants["scale"], self.facts.constants.get("fill", 0.0)]).astype(self.dtype)
+        constants = self.facts.constants
+        numbers = np.array([constants["scale"], constants.get("fill", 0.0), constants.get("rescale", 1.0)])
+        numbers = numbers.astype(self.dtype)
         key_offsets = np.arange(extents["d"], dtype=np.int64) * width
         value_offsets = np.arange(extents["j"], dtype=np.int64) * rows["v"].row
         table = tile_table(self._name())

@@ -33,6 +33,8 @@ def kernel(host: Host, dtype: str) -> Any:
     tall, tall_vectors, chain = tiles(host).tall, tiles(host).tall_vectors, tiles(host).chain
     multiply = row_map(host, scalar, (1,), lambda emitter, operands: emitter.mul(*operands), values=1)
     scale_and_add = row_map(host, scalar, (1, 1), _scaled, values=1)
+    add = row_map(host, scalar, (1, 1), lambda emitter, operands: emitter.add(*operands))
+    drop = row_map(host, scalar, (1, 1), lambda emitter, operands: emitter.mul(*operands))
     clear = row_map(host, scalar, (), lambda emitter, operands: operands[0], values=1)
     largest = row_maximum(host, scalar)
     powers = row_map_total(host, scalar, lambda emitter, x, top: exp(emitter, emitter.sub(x, top)))
@@ -44,6 +46,7 @@ def kernel(host: Host, dtype: str) -> Any:
         pitch, panel_keys, table = get(args, "pitch"), get(args, "panel_keys"), get(args, "tiles")
         queries, keys, width, values = get(args, "queries"), get(args, "keys"), get(args, "width"), get(args, "values")
         scale, fill = load(get(args, "numbers"), 0), load(get(args, "numbers"), 1)
+        rescale = load(get(args, "numbers"), 2)
         put(block, "resume", 0)
         item = take(get(args, "counter"))
         while item < get(args, "items"):
@@ -90,11 +93,17 @@ def kernel(host: Host, dtype: str) -> Any:
                             kept = load(line, j)
                             flag = 1 if load_flag(at, j) != 0 else 0
                             store(line, j, kept if flag == wanted else fill)
+                if get(args, "bias") != 0:
+                    at = word(get(args, "bias_at"), batch) + (start + row) * get(args, "bias_row")
+                    add(line, line, get(args, "bias") + at * size, count)
                 if get(args, "fill_scaled") != 0:
                     multiply(line, line, scale, count)
                 top = largest(line, count)
                 store_double(total, row, 0.0)
                 powers(line, total + row * 8, line, top, count)
+                if get(args, "drop") != 0:
+                    at = word(get(args, "drop_at"), batch) + (start + row) * get(args, "drop_row")
+                    drop(line, line, get(args, "drop") + at * size, count)
                 if seen > count:
                     clear(line + count * size, number(0), seen - count)
             v = get(args, "v") + word(get(args, "v_at"), batch) * size
@@ -120,7 +129,7 @@ def kernel(host: Host, dtype: str) -> Any:
                     for k in range(smaller(tall, rows - row)):
                         multiply(
                             out + ((row + k) * get(args, "out_row") + column) * size, sums + k * vectors * lanes * size,
-                            number(1.0 / load_double(total, row + k)), smaller(vectors * lanes, values - column),
+                            number(rescale / load_double(total, row + k)), smaller(vectors * lanes, values - column),
                         )  # fmt: skip
                 column += vectors * lanes
             item = take(get(args, "counter"))

@@ -191,10 +191,12 @@ ATTENTION: Final = (
     "keep", "keep_at", "keep_row",  # bytes; 0 for none
     "keep_value",  # 1 where a flag keeps a score, 0 where it hides it
     "also", "also_at", "also_row",  # further bytes that keep scores; 0 for none
+    "bias", "bias_at", "bias_row",  # added after those; 0 for none
+    "drop", "drop_at", "drop_row",  # factors of the weights; 0 for none
     "out", "out_at", "out_row",
     "causal",  # 1 leaves keys behind the query out
     "fill_scaled",  # 1 fills before the scale
-    "numbers",  # address of scale and fill
+    "numbers",  # address of scale, fill and the factor of every weight
     "key_offsets", "value_offsets",  # addresses of i64[width] and i64[keys]
     "tiles",  # as in `CONTRACTION`
     "pitch",  # elements between rows of scores
