@@ -25,8 +25,10 @@ def _view(options: argparse.Namespace, stop: server.Stop) -> int:
     from topos_core.document.formats.text import render_plan
     from topos_core.errors import ConfigurationError
     from topos_web.agents import AgentPlanner
+    from topos_web.profiles import read
 
     try:
+        profiles = [read(path) for path in options.profile]
         planner = AgentPlanner(options.targets, untrusted=options.untrusted, dims=options.dim)
     except ConfigurationError as error:
         print(f"topos view: {error}", file=sys.stderr)
@@ -39,7 +41,14 @@ def _view(options: argparse.Namespace, stop: server.Stop) -> int:
         if show:
             webbrowser.open(url)
 
+    unused = {profile["target"]: profile["file"] for profile in profiles}
+
     def traced(moved: Sequence[Plan]) -> None:
+        for target in [target for target in unused if target in {plan.target for plan in moved}]:
+            del unused[target]
+        for target, file in unused.items():
+            print(f"topos view: {file} measures {target}, which is none of the targets", file=sys.stderr, flush=True)
+        unused.clear()  # told once
         for plan in moved:
             if plan.error is not None:
                 print("\n".join(error_lines(plan.error, colour=False)), file=sys.stderr, flush=True)
@@ -47,7 +56,7 @@ def _view(options: argparse.Namespace, stop: server.Stop) -> int:
                 told.add(plan.target)
                 print(render_plan(plan.document), flush=True)
 
-    server.serve(planner, options.port, stop, listening=listening, traced=traced)
+    server.serve(planner, options.port, stop, profiles=profiles, listening=listening, traced=traced)
     return 0
 
 
@@ -67,6 +76,10 @@ def _parser() -> argparse.ArgumentParser:
         "--port", type=_port, metavar="PORT", default=8470, help="loopback port; a free one is taken where it is in use"
     )
     parser.add_argument("--dim", **DIM)
+    parser.add_argument(
+        "--profile", action="append", default=[], metavar="FILE",
+        help="shows what `topos bench TARGET --json` measured on the drawing; may be repeated",
+    )  # fmt: skip
     parser.add_argument("--untrusted", action="store_true", help="run only files of folders that the user trusts")
     parser.add_argument("--no-browser", action="store_true", help="print the plan and the URL, open nothing")
     return parser

@@ -102,7 +102,7 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
 
     @api.get("/plans", summary="Every target with its state")
     def listing() -> list[dict[str, Any]]:
-        return [_state(plan) for plan in plans.all()]
+        return [_state(plan, plans) for plan in plans.all()]
 
     @api.get("/plans/{plan_id}/skeleton", summary="What the first paint shows: figures, counts, scopes")
     def skeleton(request: Request, plan_id: PlanId) -> Response:
@@ -110,7 +110,7 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
         return _json(
             request,
             {
-                **_state(plan),
+                **_state(plan, plans),
                 **payloads.skeleton(document),
                 "root": plans.planner.root(plan.target),
                 "machines": list(plans.planner.machines()),
@@ -169,6 +169,14 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
         plan, _ = traced(plan_id, asked.base)
         return _json(request, _ask(lambda: plans.planner.kernels(plan.target, asked.region, asked.options.asked())))
 
+    @api.get("/plans/{plan_id}/profile", summary="Measurements of the target, as `topos bench --json` wrote them")
+    def profile(request: Request, plan_id: PlanId) -> Response:
+        plan, _ = traced(plan_id)
+        found = plans.profile(plan.target)
+        if found is None:
+            raise Refused(404, "unknown", f"no profile of {plan.target} here; start topos view with --profile FILE")
+        return _json(request, found)
+
     @api.get("/plans/{plan_id}/export", summary="The plan as one HTML file that works without a server")
     def exported(plan_id: PlanId) -> Response:
         plan, document = traced(plan_id)
@@ -212,7 +220,7 @@ def refused_by_framework(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse(body, status_code=error.status_code, headers=dict(error.headers or {}))
 
 
-def _state(plan: Plan) -> dict[str, Any]:
+def _state(plan: Plan, plans: Plans) -> dict[str, Any]:
     document = plan.document
     return {
         "id": plan.id,
@@ -222,6 +230,7 @@ def _state(plan: Plan) -> dict[str, Any]:
         "counts": document["counts"] if document else None,
         "error": plan.error,
         "previous": plan.previous is not None,
+        "profile": plans.profile(plan.target) is not None,
     }
 
 

@@ -29,6 +29,7 @@ def _data(document: Document, emitted: str | None) -> dict[str, Any]:
         "counts": document["counts"],
         "error": None,
         "previous": False,
+        "profile": False,
     }
     return {
         "state": state,

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from topos_web import payloads
 from topos_web.payloads import Document, Payload
+from topos_web.profiles import Profile
 
 Options = Mapping[str, Any]
 Failure = Mapping[str, Any]
@@ -88,6 +89,7 @@ class Plans:
 
     planner: Planner
     changed: Callable[[Sequence[Plan]], None] = lambda plans: None
+    profiles: Sequence[Profile] = ()
     _plans: dict[str, Plan] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -98,6 +100,10 @@ class Plans:
     def get(self, plan_id: str) -> Plan | None:
         """Finds a target's state by its id."""
         return self._plans.get(plan_id)
+
+    def profile(self, target: str) -> Profile | None:
+        """Finds the measurements of a target; the last one named on the command line wins."""
+        return next((one for one in reversed(self.profiles) if one["target"] == target), None)
 
     def refresh(self) -> tuple[Plan, ...]:
         """Traces every target; keeps the last good document of one that fails now. Returns the states that changed."""

@@ -16,6 +16,7 @@ import uvicorn
 from topos_web import app, static
 from topos_web.events import Hub
 from topos_web.plans import Plan, Planner, Plans
+from topos_web.profiles import Profile
 from topos_web.watch import Watcher
 
 HOST = "127.0.0.1"
@@ -72,6 +73,7 @@ def serve(
     port: int,
     stop: Stop,
     *,
+    profiles: Sequence[Profile] = (),
     listening: Callable[[str], None],
     traced: Callable[[Sequence[Plan]], None],
 ) -> None:
@@ -85,7 +87,7 @@ def serve(
             hub.publish("plan", {"id": plan.id, "revision": plan.revision, "failed": plan.error is not None})
         hub.publish("traced", {"plans": [plan.id for plan in plans.all()]})
 
-    plans = Plans(planner, changed)
+    plans = Plans(planner, changed, profiles)
     bound = bind(port)
     bound.listen(128)  # who reads the URL may connect at once; the server takes over what waits
     config = uvicorn.Config(

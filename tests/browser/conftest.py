@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,6 +11,7 @@ import pytest
 from tests.web.documents import Document
 from tests.web.planners import GivenPlanner
 from tests.web.serving import Served, serving
+from topos_web.profiles import Profile
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -53,10 +54,11 @@ def open_page(browser: Any, watched: list[str]) -> Iterator[Open]:
             theme: str = "light",
             size: tuple[int, int] = (1440, 900),
             fragment: str = "",
+            profiles: Sequence[Profile] = (),
             **context: Any,
         ) -> tuple[Any, Served, GivenPlanner]:
             planner = GivenPlanner(*documents)
-            served = stack.enter_context(serving(planner))
+            served = stack.enter_context(serving(planner, profiles=profiles))
             viewport = {"width": size[0], "height": size[1]}
             made = browser.new_context(viewport=viewport, color_scheme=theme, **context)
             stack.callback(made.close)

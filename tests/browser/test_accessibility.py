@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.browser.conftest import Open
-from tests.web.documents import convolution, decoder, norms
+from tests.web.documents import convolution, decoder, measured, norms
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
@@ -21,6 +21,7 @@ STATES = {
     "help": """page.keyboard.press("?")""",
     "emitted": """page.get_by_role("button", name="Emitted StableHLO").click(); page.locator("summary").first.click()""",
     "kernel": """page.locator('.entry[data-verdict="taken"]').first.click(); page.get_by_role("button", name="Kernel", exact=True).click(); page.locator('.kernel .code').wait_for()""",
+    "measured": """page.locator('.entry[data-verdict="taken"]').click(); page.get_by_test_id("measured").wait_for()""",
     "compared": """page.get_by_label("Compare with").select_option(index=1); page.get_by_test_id("changes").wait_for()""",
 }
 
@@ -34,7 +35,8 @@ def violations(page: Any) -> list[str]:
 
 @pytest.mark.parametrize("state", STATES)
 def test_axe_finds_nothing(open_page: Open, theme: str, state: str) -> None:
-    page, *_ = open_page(convolution(observed=True), norms(), theme=theme)
+    profiles = [measured(convolution(observed=True))] if state == "measured" else []
+    page, *_ = open_page(convolution(observed=True), norms(), theme=theme, profiles=profiles)
     exec(STATES[state], {"page": page})
     page.wait_for_timeout(150)
     assert violations(page) == []
@@ -49,15 +51,23 @@ def test_axe_finds_nothing_in_a_deep_model(open_page: Open, theme: str) -> None:
 
 
 # text on ground, then signs and lines on ground: WCAG 1.4.3 and 1.4.11
-TEXTS = [(t, g) for t in ("text", "muted", "accent", "taken-text", "declined-text", "blocked-text", "near-miss-text")
+TEXTS = [(t, g) for t in ("text", "muted", "accent", "taken-text", "declined-text", "blocked-text", "near-miss-text", "measured")
          for g in ("background", "canvas", "panel", "raised", "hover", "frame", "node")]  # fmt: skip
-SIGNS = [(t, g) for t in ("taken", "declined", "blocked", "near-miss", "select", "node-line", "edge", "strong-line", "accent")
+SIGNS = [(t, g) for t in ("taken", "declined", "blocked", "near-miss", "select", "node-line", "edge", "strong-line", "accent", "measured")
          for g in ("canvas", "panel", "raised", "frame")]  # fmt: skip
+
+
+# names of scopes and ops stand on a region's fill: sign, share of it over the ground (of a texture, its mean)
+FILLS = [("taken", 0.13), ("declined", 0.07 + 0.42 * 1.8 / 9), ("blocked", 0.12 + 0.62 * 0.09)]
+FILLED = [(t, sign, share, g) for t in ("text", "muted") for sign, share in FILLS for g in ("canvas", "frame")]
+# what is written on a chosen label, and in marked source and emitted lines
+CHOSEN = [("canvas", sign) for sign in ("taken", "taken-text", "declined-text", "blocked-text", "near-miss-text")]
+MARKED = [("text", sign, 0.26, "raised") for sign in ("taken", "declined", "blocked", "near-miss")]
 
 
 def test_every_colour_pair_has_contrast(open_page: Open, theme: str) -> None:
     page, *_ = open_page(norms(), theme=theme)
-    names = sorted({name for pair in TEXTS + SIGNS for name in pair})
+    names = sorted({name for pair in TEXTS + SIGNS + CHOSEN for name in pair})
     colours = page.evaluate(
         """names => { const probe = document.createElement('span'); document.body.append(probe);
         return Object.fromEntries(names.map(n => { probe.style.color = `var(--${n})`; return [n, getComputedStyle(probe).color]; })); }""",
@@ -65,11 +75,25 @@ def test_every_colour_pair_has_contrast(open_page: Open, theme: str) -> None:
     )
     low = [
         f"{front} on {ground}: {ratio:.2f}"
-        for pairs, least in ((TEXTS, 4.5), (SIGNS, 3.0))
+        for pairs, least in ((TEXTS + CHOSEN, 4.5), (SIGNS, 3.0))
         for front, ground in pairs
         if (ratio := contrast(colours[front], colours[ground])) < least
     ]
+    low += [
+        f"{text} on {share:.2f} of {sign} over {ground}: {ratio:.2f}"
+        for text, sign, share, ground in FILLED + MARKED
+        if (ratio := contrast(colours[text], mixed(colours[sign], share, colours[ground]))) < 4.5
+    ]
     assert low == []
+
+
+def mixed(front: str, share: float, ground: str) -> str:
+    pairs = zip(channels(front), channels(ground), strict=True)
+    return f"rgb({', '.join(str(share * one + (1 - share) * other) for one, other in pairs)})"
+
+
+def channels(colour: str) -> list[float]:
+    return [float(part) for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
 
 
 def contrast(one: str, other: str) -> float:
@@ -78,8 +102,8 @@ def contrast(one: str, other: str) -> float:
 
 
 def luminance(colour: str) -> float:
-    channels = [float(part) / 255 for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    shares = [c / 255 for c in channels(colour)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares]
     return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 

@@ -513,3 +513,43 @@ def hostile() -> Document:
         others={tag: {"verdict": "taken", "code": None, "reason": tag}}, scope=[tag],
     )  # fmt: skip
     return b.document([y])
+
+
+def measured(document: Document) -> Document:
+    """A profile as `topos bench` writes it: every taken region, and every op that reads something."""
+
+    def seconds(value: float) -> dict[str, Any]:
+        return {"value": value, "unit": "second", "basis": "measured"}
+
+    def figure(contender: str, median: float) -> dict[str, Any]:
+        spread = {"minimum": median * 0.9, "lower": median * 0.95, "median": median, "upper": median * 1.1}
+        return {
+            "contender": contender, "threads": 1, "clock": "cpu", "runs": 40, "rounds": 3, "first_seconds": 0.5, "error": None,
+            "failure": None, "seconds": {**spread, "unit": "second", "basis": "measured"},
+        }  # fmt: skip
+
+    absent = {**figure("torch", 1.0), "seconds": None, "failure": "torch has no <script> op"}
+    taken = [region for region in document["regions"] if region["verdict"] == "taken"]
+    inside = {value for region in taken for value in region["computing"]}
+    computing = [value for value, operands in enumerate(document["ops"]["operands"]) if operands]
+    steps = [{"value": region["root"], "region": region["id"], "seconds": seconds(3e-5)} for region in taken]
+    steps += [{"value": v, "region": None, "seconds": seconds(1e-5)} for v in computing if v not in inside]
+    return {
+        "schema": "topos.bench/1", "target": document["target"], "digest": document["digest"], "consumer": "home",
+        "fidelity": document["fidelity"], "machine": "host", "cost": "model", "inputs": "seed 0",
+        "host": {"processor": "Test <CPU>", "processors": 2, "load": 0.25},
+        "settings": {"threads": [1], "rounds": 3, "seconds": 0.3}, "contenders": [], "model": [figure("home", 2e-4), absent],
+        "regions": [
+            {
+                **{name: region[name] for name in ("id", "key", "fingerprint", "pattern", "verdict", "scope", "path", "line", "column")},
+                "end_line": region["end_line"], "end_column": region["end_column"], "alike": [],
+                "seconds": seconds(3e-5) if region["verdict"] == "taken" else None, "recorded_seconds": seconds(9e-5),
+                "figures": [figure("interpreter", 8e-5), figure("home", 2.5e-5), absent] if region["verdict"] == "taken" else [],
+            }
+            for region in document["regions"] if region["verdict"] != "near_miss"
+        ],
+        "profile": {
+            "runs": 5, "threads": 1, "clock": "cpu", "steps": sorted(steps, key=lambda row: row["value"]),
+            "recorded": [{"value": value, "seconds": seconds(2e-5)} for value in computing],
+        },
+    }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import uvicorn
@@ -13,6 +13,7 @@ import uvicorn
 from topos_web import app, static
 from topos_web.events import Hub
 from topos_web.plans import Planner, Plans
+from topos_web.profiles import Profile
 from topos_web.server import bind
 
 TOKEN = "test-token"
@@ -34,9 +35,9 @@ class Served:
 
 
 @contextlib.contextmanager
-def serving(planner: Planner, *, trace: bool = True) -> Iterator[Served]:
+def serving(planner: Planner, *, trace: bool = True, profiles: Sequence[Profile] = ()) -> Iterator[Served]:
     hub = Hub()
-    plans = Plans(planner, lambda moved: hub.publish("traced", {"plans": [plan.id for plan in moved]}))
+    plans = Plans(planner, lambda moved: hub.publish("traced", {"plans": [plan.id for plan in moved]}), profiles)
     if trace:
         plans.refresh()
     bound = bind(0)

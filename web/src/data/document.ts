@@ -184,6 +184,8 @@ export interface PlanState {
   counts: Counts | null;
   error: Failure | null;
   previous: boolean;
+  /** Whether the server holds measurements of it. */
+  profile: boolean;
 }
 
 export interface Skeleton extends Omit<PlanState, 'counts'>, PlanHead {

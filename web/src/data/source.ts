@@ -2,6 +2,7 @@
 
 import type { Changes, Failure, Graph, KernelListing, Options, Packed, Plan, PlanState, Region, Skeleton } from './document';
 import { unpack } from './packing';
+import type { Bench } from './profile';
 
 export interface Diff {
   before: string;
@@ -24,6 +25,7 @@ export interface Source {
   text(id: string, path: number): Promise<string>;
   whatif(id: string, base: number, options: Options): Promise<Changes>;
   emitted(id: string, base: number, options: Options): Promise<string>;
+  profile(id: string): Promise<Bench>;
   kernels(id: string, base: number, region: string, options: Options): Promise<KernelListing>;
   diff(a: string, b: string): Promise<Diff>;
   /** Where the whole plan can be fetched as one file, if anywhere. */
@@ -64,6 +66,7 @@ export class InlineSource implements Source {
     if (this.data.emitted === null) throw new Refusal(404, { code: 'offline', message: 'the export holds no emitted text' });
     return this.data.emitted;
   };
+  profile = (): Promise<Bench> => Promise.reject(OFFLINE);
   kernels = (): Promise<KernelListing> => Promise.reject(OFFLINE);
   diff = (): Promise<Diff> => Promise.reject(OFFLINE);
   exported = (): Promise<Blob> => Promise.reject(OFFLINE);
@@ -100,6 +103,7 @@ export class ServerSource implements Source {
   };
   emitted = async (id: string, base: number, options: Options): Promise<string> =>
     (await this.ask<{ text: string }>(`plans/${id}/emitted`, { base, options })).text;
+  profile = (id: string): Promise<Bench> => this.ask(`plans/${id}/profile`);
   kernels = (id: string, base: number, region: string, options: Options): Promise<KernelListing> =>
     this.ask(`plans/${id}/kernels`, { base, region, options });
   diff = (a: string, b: string): Promise<Diff> =>

@@ -16,6 +16,7 @@ import { parse, regionHolds, searchOps } from '../search/grammar';
 import { Kernels } from './kernels.svelte';
 import { nameOf, openNames, openOf, type Selection, selectionOf, shownNames, shownOf } from './naming';
 import { openedAtFirst, reveal } from './opening';
+import { Profiling } from './profiling.svelte';
 import { Settings } from './settings.svelte';
 import { Texts } from './texts.svelte';
 import { type Pane, read, write, type View } from './url';
@@ -48,6 +49,8 @@ export class Viewer {
   status = $state('');
   compared = $state.raw<Comparison | null>(null);
   memory = $state(false);
+  /** Whether regions are listed by what they were measured to take. */
+  byMeasured = $state(false);
   /** What stands below the source. */
   pane = $state<Pane | null>(null);
   camera = $state.raw<Camera>({ x: 24, y: 24, k: 1 });
@@ -76,13 +79,14 @@ export class Viewer {
     const found = search.active
       ? shown.filter((r) => r.nodes.some((value) => search.hits.has(value)) || (search.terms ?? []).every((t) => regionHolds(t, r) !== t.negated))
       : shown;
-    return byLoss(found);
+    return this.byMeasured && this.profiling.profile ? [...found].sort((a, b) => this.profiling.of(b) - this.profiling.of(a) || a.root - b.root) : byLoss(found);
   });
 
   readonly settings = new Settings();
   readonly whatif = new WhatIf(this);
   readonly texts = new Texts(this);
   readonly kernels = new Kernels(this);
+  readonly profiling = new Profiling(this);
   private renumber = false;
   private firstOpen: ReadonlySet<number> = new Set();
   private wanted: View = {};
@@ -174,6 +178,7 @@ export class Viewer {
       if (graph) await this.relayout();
       if (!this.wanted.camera && (!same || !this.camera)) this.fitRequest++;
       this.wanted = {};
+      void this.profiling.fromServer();
       if (!diff) await this.whatif.again();
     } catch (error) {
       this.fail(error);
