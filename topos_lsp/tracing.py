@@ -35,6 +35,7 @@ from topos_lsp.view import View
 logger = logging.getLogger(__name__)
 
 _AGAIN_SECONDS: Final = 0.01
+_READING_SECONDS: Final = 0.05  # before the pause ends, marks are read: what an edit needs and runs nothing
 _THREADS: Final = 16  # as many files as may hang at once before another one waits
 _PLACE: Final = ("line", "column", "end_line", "end_column")
 _POISON: Final = ("TP405", "TP406", "TP407")  # time, memory, death: the same text would do the same again
@@ -241,17 +242,18 @@ class Tracing:
             await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _run(self, file: File, seconds: float, asked: bool) -> None:
-        await asyncio.sleep(seconds)
-        await self._no_work(file)
+        pause = asyncio.get_running_loop().time() + seconds
+        await asyncio.sleep(seconds - _READING_SECONDS)
         try:
-            await self._look(file, asked)
+            if await self._read_marks(file):
+                await asyncio.sleep(pause - asyncio.get_running_loop().time())
+                await self._no_work(file)
+                await self._look(file, asked)
         except ToposError as error:
             self._failed(file, error_of(error, file.document.path, file.home.root))
         self.listener.changed(file)
 
     async def _look(self, file: File, asked: bool) -> None:
-        if not await self._read_marks(file):
-            return
         if not file.entries:
             file.state = "empty"
             file.plans.clear()
@@ -298,29 +300,24 @@ class Tracing:
         shown = self.listener.working(file)
         try:
             file.work = self._pool.submit(self._ask, file, text, options, shown)
-            reply, packed = await asyncio.wrap_future(file.work)
+            reply = await asyncio.wrap_future(file.work)
         except Cancelled:  # the agent was closed below us: whoever did that says what is next
             file.state = "cancelled"
             return
         finally:
             shown.end()
-        if packed is not None:
-            file.remember(key, packed)
         file.traced_text = text
         self._take(file, reply)
+        if _is_final(reply):
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._pool.submit, _keep, loop, file, key, reply)  # once it is shown
 
-    def _ask(
-        self, file: File, text: str, options: Mapping[str, Any], work: Work
-    ) -> tuple[dict[str, Any], bytes | None]:
-        """Traces; gives the reply, and packed what may be answered again."""
+    def _ask(self, file: File, text: str, options: Mapping[str, Any], work: Work) -> dict[str, Any]:
         agent = file.home.agent()
         names = list(file.entries)
         specs = [file.entries[name] for name in names]
         path = file.document.path
-        reply = agent.trace(path, text, entries=names, specs=specs, options=options, progress=work.report)
-        packed = zlib.compress(json.dumps(reply).encode(), 1) if _is_final(reply) else None
-        trim()
-        return reply, packed
+        return agent.trace(path, text, entries=names, specs=specs, options=options, progress=work.report)
 
     def _take(self, file: File, reply: Mapping[str, Any]) -> None:
         """Takes a reply: each entry has a new plan, or keeps its old one with the reason why there is no newer."""
@@ -388,6 +385,13 @@ def _unused(file: File) -> list[dict[str, Any]]:
     for row in found:
         row["place"] = file.anchors.add(*file.document.text.place(*(row[key] for key in _PLACE)))
     return found
+
+
+def _keep(loop: asyncio.AbstractEventLoop, file: File, key: str, reply: Mapping[str, Any]) -> None:
+    """Packs what may be answered again; in a thread."""
+    packed = zlib.compress(json.dumps(reply).encode(), 1)
+    loop.call_soon_threadsafe(file.remember, key, packed)
+    trim()
 
 
 def _unpacked(packed: bytes) -> dict[str, Any]:

@@ -97,7 +97,7 @@ class Composer:
                 "contains": [self._id_of(other) for other in d.contains],
                 "parent": self._id_of(d.parent) if d.parent is not None else None,
                 "winner": self._id_of(d.winner) if d.winner is not None else None,
-                "fold": self.plan.once(("fold", match.id), lambda: fold(tape, match)),
+                "fold": self.plan.once(("fold", match.id), lambda: fold(tape, match, print_)),
                 "headline": phrases.headline(title, d.verdict),
                 "reason": reason,
                 "details": self._details(d),

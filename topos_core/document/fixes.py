@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -73,9 +74,11 @@ class _File:
 
     def call_at(self, span: Span) -> ast.Call | None:
         """Finds the call that stands exactly at a span."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Call) and self.place(node, span.path) == span:
-                return node
+        for statement in self._block_on(span.line):
+            if _holds(statement, span.line):
+                for node in ast.walk(statement):
+                    if isinstance(node, ast.Call) and node.lineno == span.line and self.place(node, span.path) == span:
+                        return node
         return None
 
     def removal(self, call: ast.Call, path: str) -> Edit | None:
@@ -149,13 +152,19 @@ class _File:
 
     def _statement(self, call: ast.Call) -> tuple[ast.stmt | None, list[ast.stmt]]:
         """Finds the innermost statement around a call and the block that it stands in."""
-        found: tuple[ast.stmt | None, list[ast.stmt]] = (None, [])
-        for node in ast.walk(self.tree):
-            for block in (getattr(node, part, None) for part in ("body", "orelse", "finalbody")):
-                if isinstance(block, list):
-                    for statement in block:
-                        if isinstance(statement, ast.stmt) and any(inner is call for inner in ast.walk(statement)):
-                            found = (statement, block)  # walk is breadth first: the last one found is the innermost
+        block = self._block_on(call.lineno)
+        statement = next((each for each in block if any(inner is call for inner in ast.walk(each))), None)
+        return statement, block
+
+    def _block_on(self, line: int) -> list[ast.stmt]:
+        """Finds the innermost block that has a statement on a line; descends by lines, since a walk of the file is long."""
+        found = self.tree.body
+        inner: list[ast.stmt] | None = found
+        while inner is not None:
+            found = inner
+            around = (statement for statement in found if _holds(statement, line))
+            blocks = (block for statement in around for block in _blocks(statement))
+            inner = next((block for block in blocks if any(_holds(each, line) for each in block)), None)
         return found
 
     def _alone_on_its_lines(self, statement: ast.stmt) -> bool:
@@ -170,3 +179,18 @@ class _File:
     @cached_property
     def _lines(self) -> list[str]:
         return split_lines(self.text)
+
+
+def _holds(node: ast.stmt, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Lists the blocks of a statement: bodies, other branches, handlers' and cases' bodies."""
+    for part in ("body", "orelse", "finalbody"):
+        block = getattr(node, part, None)
+        if isinstance(block, list):
+            yield block
+    for part in ("handlers", "cases"):
+        for each in getattr(node, part, ()):
+            yield each.body

@@ -33,11 +33,14 @@ def fingerprint(tape: Tape, match: Match) -> str:
     )[:LENGTH]
 
 
-def fold(tape: Tape, match: Match) -> str:
-    """Identifies a match with its extents and the ops it was spelled with: displays collapse regions where it is equal."""
+def fold(tape: Tape, match: Match, structure: str) -> str:
+    """Identifies a match with its extents and the ops it was spelled with: displays collapse regions where it is equal.
+
+    `structure` is the match's fingerprint.
+    """
     inside = Counter(tape.ops[value].name for value in match.interior)
     return digest_of(
-        fingerprint(tape, match),
+        structure,
         sorted((name, str(tape.type_of(value))) for name, value in match.bindings.items()),
         str(tape.type_of(match.root)),
         _whole(match.facts),

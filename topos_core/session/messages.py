@@ -25,6 +25,8 @@ _SOURCE_TEXT: Final = (
     "generated",
 )  # shown line by line, or written into a file; whoever shows it escapes it
 
+_HOLDING_TEXT: Final = (str, list, dict)
+
 
 class MessageError(Exception):
     """A frame that cannot be what a well-behaved peer sends; says what was found."""
@@ -178,19 +180,30 @@ def check_changes(changes: Mapping[str, Any]) -> None:
 
 
 def _check_display(value: Any, key: str) -> None:
-    """Checks that text cannot forge or hide output: everything but source text has passed `display()`."""
-    match value:
-        case str():
+    """Checks that text cannot forge or hide output: everything but source text has passed `display()`.
+
+    A document says the same words again and again: each text is looked at once.
+    """
+    _check_texts(value, key, set())
+
+
+def _check_texts(value: Any, key: str, seen: set[str]) -> None:
+    kind = type(value)
+    if kind is str:
+        if value not in seen:
             if not (value.isascii() and value.isprintable()) and display(value, len(value)) != value:
                 raise MessageError(f"a document's {key!r} holds characters that `display()` escapes")
-        case list():
-            for each in value:
-                _check_display(each, key)
-        case dict():
-            for name, each in value.items():
-                _check_display(name, key)
-                if name not in _SOURCE_TEXT:
-                    _check_display(each, name)
+            seen.add(value)
+    elif kind is list:
+        for each in value:
+            if type(each) in _HOLDING_TEXT:
+                _check_texts(each, key, seen)
+    elif kind is dict:
+        for name, each in value.items():
+            if name not in seen:
+                _check_texts(name, key, seen)
+            if type(each) in _HOLDING_TEXT and name not in _SOURCE_TEXT and (type(each) is not str or each not in seen):
+                _check_texts(each, name, seen)
 
 
 def _check_place(kind: str, row: Any) -> None:

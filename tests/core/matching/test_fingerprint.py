@@ -13,7 +13,8 @@ from topos_core.matching.fingerprint import fingerprint, fold
 def one(function, specs, pattern="convolution"):
     tape, pool = check(function, specs)
     match = outermost(matches_of(pool, pattern))[-1]
-    return fingerprint(tape, match), fold(tape, match)
+    structure = fingerprint(tape, match)
+    return structure, fold(tape, match, structure)
 
 
 def test_every_spelling_has_one_fingerprint():
