@@ -326,6 +326,17 @@ class Plan:
                 graph.add_edge(operand, value, operand=position)
         return graph
 
+    def _repr_html_(self) -> str:
+        """Shows the plan in a notebook: the page, or a table where it is not installed or would be too large."""
+        from topos_core.document.formats.notebook import LARGEST_PAGE, framed, table
+
+        document = self.document()
+        export = _exporter()
+        page = export(document) if export is not None else None
+        if page is None or len(page) > LARGEST_PAGE:
+            return table(document)
+        return framed(page)
+
     def __copy__(self) -> Plan:
         return self
 
@@ -338,6 +349,20 @@ class Plan:
     def __repr__(self) -> str:
         request, counts = self.data.request, (len(self.taken), len(self.declined), len(self.blocked))
         return "<Plan {} {}: {} taken, {} declined, {} blocked>".format(request.consumer, request.fidelity, *counts)
+
+
+def _exporter() -> Callable[[Mapping[str, Any]], str] | None:
+    """Finds what writes a document as a page: a front end says so by its entry point, core imports none."""
+    from importlib.metadata import entry_points
+
+    found = next(iter(entry_points(group="topos.exporters", name="html")), None)
+    if found is None:
+        return None
+    try:
+        export: Callable[[Mapping[str, Any]], str] = found.load()
+    except ImportError:
+        return None  # it was named by an installation that has lost it
+    return export
 
 
 def _snapshot(array: np.ndarray) -> np.ndarray:
