@@ -8,10 +8,11 @@ the other rows stay, which must have been measured with the same versions.
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -20,8 +21,12 @@ import numpy as np
 
 from topos_core import nn
 from topos_core.kernels.envelope_table import PROBE, RELATIVE
-from topos_core.kernels.home.manifest import patterns
-from topos_core.kernels.probes import Program, measure, probes
+from topos_core.kernels.home.manifest import WITH_VARIANTS, patterns
+from topos_core.kernels.probes import KINDS, Probe, Program, measure, probes
+from topos_core.kernels.variants import VARIANTS
+from topos_core.matching.catalog import patterns as patterns_of
+from topos_core.matching.search import search
+from topos_core.recording.trace import trace
 
 WIDTHS: Final[Mapping[str, Mapping[str, str]]] = {
     "512": {},
@@ -38,6 +43,13 @@ def programs() -> Mapping[str, tuple[Program, ...]]:
 
     def convolved(**options):
         return lambda x, w: nn.conv2d(x, w, **options)
+
+    def with_weights(channels, rows, finish=False):
+        random = np.random.default_rng(channels)
+        w = (random.standard_normal((rows, channels, 3, 3)) / math.sqrt(9 * channels)).astype(np.float32)
+        vector = random.random(rows).astype(np.float32) + 0.5
+        plain = lambda x: nn.conv2d(x, w, padding=1)  # noqa: E731
+        return (lambda x: nn.relu(nn.batch_norm(plain(x), vector, vector, vector, vector))) if finish else plain
 
     def finished(x, w, b, scale, shift, mean, variance, other):
         return nn.relu(nn.batch_norm(nn.conv2d(x, w, b, padding=1), mean, variance, scale, shift) + other)
@@ -64,6 +76,12 @@ def programs() -> Mapping[str, tuple[Program, ...]]:
             (convolved(stride=2, padding=3), {"x": "f32[1,3,30,30]", "w": "f32[16,3,7,7]"}),
             (convolved(), {"x": "f32[2,2048,4,4]", "w": "f32[8,2048,1,1]"}),
             (convolved(padding=1, groups=32), {"x": "f32[1,32,20,20]", "w": "f32[32,1,3,3]"}),
+        ),
+        "winograd": (
+            (with_weights(64, 16), {"x": "f32[1,64,12,12]"}),
+            (with_weights(512, 16), {"x": "f32[2,512,13,14]"}),
+            (with_weights(16, 16, finish=True), {"x": "f32[3,16,17,9]"}),
+            (with_weights(33, 19, finish=True), {"x": "f32[1,33,30,31]"}),
         ),
         "conv_bn_activation": (
             (finished, {"x": "f32[1,64,12,12]", "w": "f32[16,64,3,3]", **vectors, "other": "f32[1,16,12,12]"}),
@@ -156,7 +174,7 @@ def measured(chosen: Collection[str]) -> dict[str, dict[str, float]]:
     for pattern in sorted(chosen):
         for dtype in DTYPES:
             worst = None
-            for probe in probes(pattern, dtype, longer.get(pattern, ())):
+            for probe in _probes(pattern, dtype, longer.get(pattern, ())):
                 found = measure(probe)
                 if not found.specials:
                     print(f"{pattern} {dtype} {probe.kind}: NaN or infinity in another place", file=sys.stderr)
@@ -169,14 +187,26 @@ def measured(chosen: Collection[str]) -> dict[str, dict[str, float]]:
     return result
 
 
+def _probes(pattern: str, dtype: str, longer: tuple[Program, ...]) -> Iterator[Probe]:
+    """Gives a pattern's probes; a variant of kernels has programs of its own alone, in f32."""
+    if pattern not in VARIANTS:
+        yield from probes(pattern, dtype, longer)
+        return
+    for function, specs in longer if dtype == "f32" else ():
+        tape = trace(function, **specs)
+        known = [match for match in search(tape, patterns_of().values()).matches if match.pattern in WITH_VARIANTS]
+        whole = max(known, key=lambda match: len(match.interior))
+        yield from (Probe(tape, whole, kind) for kind in KINDS)
+
+
 def main() -> None:
     """Measures all widths and writes the table."""
     words = [word for word in sys.argv[1:] if word != "--here"]
-    unknown = set(words) - patterns()
+    unknown = set(words) - patterns() - VARIANTS.keys()
     if unknown:
         sys.exit(f"home has no kernel for {', '.join(sorted(unknown))}")
     if "--here" in sys.argv:
-        print(json.dumps(measured(words or patterns())))
+        print(json.dumps(measured(words or patterns() | VARIANTS.keys())))
         return
     if words and _versions() != PROBE:
         sys.exit(f"the table was measured with {PROBE}, this would be {_versions()}: measure all patterns")

@@ -22,6 +22,7 @@ from topos_core.document.plan_document import plan_document
 from topos_core.errors import ConfigurationError, ToposError, TraceError
 from topos_core.importers.imported import loading, record, trace, weights_of
 from topos_core.kernels.kernel import Dialect, Fidelity
+from topos_core.kernels.variants import VARIANTS
 from topos_core.matching.catalog import patterns
 from topos_core.matching.group import Kind, Node, group, kind_of
 from topos_core.matching.match import Match, NearMiss
@@ -77,7 +78,7 @@ def plan(
         parameters: Arrays that replace the tape's snapshots, by name or value.
         cost: `model`, or `always` to elect every legal match.
         dialect: For `stablehlo`: `portable`, `xla` or `iree`.
-        off: Patterns that are switched off.
+        off: Patterns that are switched off, and kernels (`winograd`).
 
     Raises:
         ConfigurationError: TP502, parameters that do not fit; TP504, an option, value or name that does not exist.
@@ -419,9 +420,10 @@ def _rows(tape: Tape, wanted: Iterable[Named]) -> frozenset[int]:
 
 def _patterns(wanted: Iterable[str]) -> frozenset[str]:
     names = frozenset((wanted,) if isinstance(wanted, str) else wanted)
-    unknown = sorted(names - patterns().keys())
+    known = (*patterns(), *VARIANTS)
+    unknown = sorted(names - set(known))
     if unknown:
-        raise ConfigurationError(f"no pattern {unknown[0]!r}; there are: {' '.join(patterns())}", code="TP504")
+        raise ConfigurationError(f"no pattern {unknown[0]!r}; there are: {' '.join(known)}", code="TP504")
     return names
 
 

@@ -30,5 +30,6 @@ RELATIVE: Final = {
     "silu": {"f32": 2.2e-07, "f64": 3.9e-16, "f16": 8.4e-04, "bf16": 6.0e-03},
     "softmax": {"f32": 6.1e-07, "f64": 1.7e-15, "f16": 8.8e-04, "bf16": 7.5e-03},
     "window_reduce": {"f32": 2.7e-07, "f64": 7.0e-16, "f16": 8.5e-04, "bf16": 6.5e-03},
+    "winograd": {"f32": 1.5e-05},
 }
 """By pattern and dtype: max |got - f64| / max |f64|."""

@@ -70,6 +70,9 @@ class Terms(Protocol):
     @property
     def dialect(self) -> Dialect: ...  # noqa: D102
 
+    @property
+    def off(self) -> frozenset[str]: ...  # noqa: D102
+
 
 class Consumer(Protocol):
     """Who may act on matches."""

@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from topos_core.kernels.convolution.choice import known_beforehand
 from topos_core.kernels.home.manifest import prepare
 from topos_core.kernels.host import host
 from topos_core.kernels.library import SYMBOL
@@ -82,18 +83,24 @@ class Listing:
     target: str
 
 
-def listing(tape: Tape, match: Match, threads: int) -> Listing:
-    """Lists what runs a match on this machine; compiles what is not in the store yet."""
+def listing(tape: Tape, match: Match, threads: int, off: frozenset[str] = frozenset()) -> Listing:
+    """Lists what runs a match on this machine; compiles what is not in the store yet.
+
+    Values that a plan binds before a run stand as samples here; `off` is what the request switched off.
+    """
     constants = {
         value: definition("constant").evaluate([], tape.ops[value].attributes, tape.ops[value].type)
         for value in match.bindings.values()
         if tape.ops[value].name == "constant"
     }
     shapes = {name: tape.ops[value].type for name, value in match.bindings.items()}
+    for name, value in match.bindings.items():
+        if value not in constants and known_beforehand(tape, value) and shapes[name].bytes <= LARGEST_SAMPLE:
+            constants[value] = _sample(shapes[name])
     results = {"result": match.root, **{name: values[0] for name, values in match.named.items()}}
     size = sum(kind.bytes for kind in shapes.values()) + sum(tape.ops[value].type.bytes for value in results.values())
     with watching() as seen:
-        prepared = prepare(tape, match, constants)
+        prepared = prepare(tape, match, constants, off)
         ran = size <= LARGEST_SAMPLE
         if ran:
             bindings = {name: constants.get(match.bindings[name], _sample(kind)) for name, kind in shapes.items()}

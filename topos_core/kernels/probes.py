@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from topos_core.errors import ToposError
+from topos_core.kernels.convolution.choice import known_beforehand
 from topos_core.kernels.home.manifest import prepare
 from topos_core.matching.catalog import patterns
 from topos_core.matching.match import Match
@@ -96,7 +97,7 @@ def measure(probe: Probe) -> Measured:
         kind = probe.kind if value == match.bindings[special] else "normal"
         made.setdefault(value, _binding(tape, value, name, kind))
     arrays = {name: made[value] for name, value in match.bindings.items()}
-    known = {value: arrays[name] for name, value in match.bindings.items() if tape.ops[value].name == "constant"}
+    known = {value: arrays[name] for name, value in match.bindings.items() if known_beforehand(tape, value)}
     produced = {"result": match.root, **{name: values[0] for name, values in match.named.items()}}
     out = {}
     for name, value in produced.items():

@@ -145,7 +145,8 @@ def make_program(plan: PlanData, parameters: Parameters | None = None) -> Progra
     for step in remaining:
         for value in step.reads:
             readers.setdefault(value, []).append(step)
-    steps = tuple(_ready(tape, step, known, readers, frozenset(kept)) for step in remaining)
+    off = plan.request.off
+    steps = tuple(_ready(tape, step, known, readers, frozenset(kept), off) for step in remaining)
     read = {value for step in remaining for value in step.reads} | set(kept)
     # A match reads its bindings at run time only where preparing did not use them up; keeping all is simple and right.
     return Program(
@@ -208,6 +209,7 @@ def _ready(
     known: Mapping[int, np.ndarray],
     readers: Mapping[int, Sequence[Step]],
     kept: frozenset[int],
+    off: frozenset[str],
 ) -> RecordedStep | TakenStep:
     op = tape.ops[step.value]
     frees = tuple(value for value in step.frees if value not in known)
@@ -217,6 +219,6 @@ def _ready(
     named = tuple(
         (name, tuple((value, tape.ops[value].type) for value in values)) for name, values in match.named.items()
     )
-    prepared = prepare(tape, match, known)
+    prepared = prepare(tape, match, known, off)
     order = reading_order(tape, match.root, readers, kept) if prepared.any_order else None
     return TakenStep(match.root, prepared, tuple(match.bindings.items()), op.type, named, frees, order)

@@ -11,6 +11,7 @@ from topos_core.document.changes import changes
 from topos_core.errors import ConfigurationError, TraceError
 from topos_core.importers.imported import record, weights_of
 from topos_core.importers.model_file import read_model
+from topos_core.kernels.variants import VARIANTS
 from topos_core.matching.catalog import patterns
 from topos_core.plan.planner import Planner
 from topos_core.plan.request import Request
@@ -111,7 +112,7 @@ class Traced:
         found = next((one for one in data.taken if f"{one.match.pattern}@{one.match.root}" == region), None)
         if found is None:
             raise ConfigurationError(f"the plan takes no region {region}", code="TP505")
-        return kernel_listing(listing(self.tape, found.match, default_threads()))
+        return kernel_listing(listing(self.tape, found.match, default_threads(), data.request.off))
 
     def run(self, request: Mapping[str, Any], progress: Report) -> dict[str, Any]:
         """Runs the target as the request says; gives the figures of the run."""
@@ -150,11 +151,10 @@ class Traced:
             raise ConfigurationError(
                 f"no option is called {wrong!r}; there are {', '.join((*known, *other))}", code="TP504"
             )
-        unknown = sorted(set(options.get("off") or ()) - patterns().keys())
+        names = (*patterns(), *VARIANTS)
+        unknown = sorted(set(options.get("off") or ()) - set(names))
         if unknown:
-            raise ConfigurationError(
-                f"no pattern is called {unknown[0]!r}; there are {', '.join(patterns())}", code="TP504"
-            )
+            raise ConfigurationError(f"no pattern is called {unknown[0]!r}; there are {', '.join(names)}", code="TP504")
         settings = {key: options[key] for key in known if options.get(key) is not None}
         return Request(
             **{"machine": "reference", **settings},

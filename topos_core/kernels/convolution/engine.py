@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from topos_core.kernels.convolution.geometry import Problem, image_offsets, planes, reads_in_place
+from topos_core.kernels.convolution.plane_copy import copy_block, residues_of
 from topos_core.kernels.convolution.tables import tile_table
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
@@ -89,7 +90,7 @@ class Engine:
         self.planes = planes(convolution)
         self.table = tile_table(dtype, epilogue.activation)
         self.spreading = kernel("activation", dtype, epilogue.activation) if epilogue.activation != "none" else None
-        self.residues = np.array([r for axis in self.planes.residues for r in axis], np.int64)
+        self.residues = residues_of(self.planes)
         self.limits = np.array(epilogue.limits, self.dtype)
         self.copied_offsets = np.arange(convolution.steps, dtype=np.int64) * (self.tiles.widest * self.lanes)
         self.epilogue = epilogue
@@ -142,7 +143,7 @@ class Engine:
         values.update(self._in_place_words(strides, offsets) if in_place else self._plane_words())
         values.update(self._items(values, vectors, threads))
         values["slot_bytes"] = slot
-        copy = None if in_place else self._copy_block(strides)
+        copy = None if in_place else copy_block(self.problem, self.planes, self.residues, strides)
         scratch = slot * threads + (0 if in_place else self._plane_bytes())
         return Cut(threads, template(CONTRACTION, values), offsets, copy, slot, scratch)
 
@@ -253,22 +254,3 @@ class Engine:
         channels = self.problem.batch * self.problem.groups * self.problem.channels
         slack = self.tiles.widest * self.lanes  # the last tile reads whole registers
         return aligned((channels * self.planes.channel + slack) * self.dtype.itemsize)
-
-    def _copy_block(self, strides: tuple[int, ...]) -> array[int]:
-        convolution, laid = self.problem, self.planes
-        values = {
-            "items": convolution.batch * convolution.groups * convolution.channels,
-            "channels": convolution.groups * convolution.channels, "residues": address_of(self.residues),
-            "pitch": laid.pitch, "slice": laid.slice, "phase": laid.phase, "tail": laid.tail,
-        }  # fmt: skip
-        for axis, name in enumerate(_AXES[3:]):
-            window = convolution.windows[axis]
-            values[name] = convolution.image[axis]
-            values[f"{name}_low"] = window.low
-            values[f"{name}_stride"] = window.stride
-            values[f"{name}_base"] = window.base_dilation
-            values[f"{name}_phases"] = len(laid.residues[axis])
-            values[f"plane_{name}"] = laid.extents[axis]
-        for name, stride in zip(("batch", "channel", *_AXES[3:]), strides, strict=True):
-            values[f"x_{name}"] = stride
-        return template(PLANES, values)

@@ -12,6 +12,7 @@ import numpy as np
 from topos_core.cost.memory import contiguous_strides
 from topos_core.kernels.convolution.engine import Engine, Epilogue, Operands
 from topos_core.kernels.convolution.geometry import Problem, problem
+from topos_core.kernels.convolution.winograd import Winograd, transformed
 from topos_core.kernels.launch import address_of
 from topos_core.kernels.layouts import arrange, restore
 from topos_core.matching.facts import ConvolutionFacts
@@ -39,6 +40,8 @@ class Runner:
         factors: Scale and shift per output channel where they are known beforehand.
         fold: Computes them.
         residual: The binding that is added, or None.
+        winograd: Does the work in place of `engine` where the root's columns are dense and everything is finite.
+        tiles: The kernel as `winograd` reads it.
     """
 
     facts: ConvolutionFacts
@@ -51,12 +54,15 @@ class Runner:
     factors: tuple[np.ndarray, np.ndarray] | None
     fold: Fold
     residual: str | None
+    winograd: Winograd | None = None
+    tiles: np.ndarray | None = None
 
     @property
     def scratch_bytes(self) -> int:
         """Counts planes and tile buffers, and what other dtypes need at the edges."""
         straight = self.dtype == self.engine.dtype
-        return self.engine.scratch_bytes + (0 if straight else self._result_size() * self.engine.dtype.itemsize)
+        least = max(self.engine.scratch_bytes, self.winograd.scratch_bytes if self.winograd is not None else 0)
+        return least + (0 if straight else self._result_size() * self.engine.dtype.itemsize)
 
     @property
     def any_order(self) -> bool:
@@ -87,9 +93,17 @@ class Runner:
             address_of(x), address_of(left), address_of(scale), address_of(shift),
             address_of(residual) if residual is not None else 0, address_of(target),
         )  # fmt: skip
-        self.engine.run(image, strides, operands, threads)
+        if not self._by_tiles(image, strides, operands, threads):
+            self.engine.run(image, strides, operands, threads)
         if target is not result:
             self._deliver(target, result)
+
+    def _by_tiles(self, image: tuple[int, ...], out: tuple[int, ...], given: Operands, threads: int) -> bool:
+        """Runs by Winograd's tiles where that is possible; gives whether the result is there."""
+        if self.winograd is None or self.tiles is None or (out[5] != 1 and self.engine.problem.result[2] > 1):
+            return False
+        addresses = (given.x, address_of(self.tiles), given.scale, given.shift, given.residual, given.out)
+        return self.winograd.run(image, out, addresses, threads)
 
     def _result(self, result: np.ndarray) -> tuple[int, ...] | None:
         """Gives the strides by which the engine writes a root, or None where it needs a temporary."""
@@ -156,13 +170,22 @@ def make_runner(
     factors: tuple[np.ndarray, np.ndarray] | None,
     epilogue: Epilogue,
     residual: str | None,
+    tiled: bool = False,
 ) -> Runner:
-    """Builds the engine and packs what is known: the kernel, and the f64 scale and shift per channel."""
+    """Builds the engine and packs what is known: the kernel, and the f64 scale and shift per channel.
+
+    `tiled` asks for Winograd's tiles, which need a kernel that is known.
+    """
     convolution = problem(facts)
     computed = "f64" if dtype == "f64" else "f32"
     running = numpy_dtype(computed)
     if factors is not None:
         factors = (factors[0].astype(running), factors[1].astype(running))
+    left = None if kernel is None else kernel_rows(kernel, facts, running)
+    winograd = tiles = None
+    if tiled and left is not None:
+        winograd = Winograd(convolution, computed, epilogue.limits, epilogue.activation, epilogue.residual_last)
+        tiles = transformed(left, convolution)
     return Runner(
         facts=facts,
         dtype=numpy_dtype(dtype),
@@ -170,10 +193,12 @@ def make_runner(
         images={},
         kernels=set(),
         results={},
-        left=None if kernel is None else kernel_rows(kernel, facts, running),
+        left=left,
         factors=factors,
         fold=fold,
         residual=residual,
+        winograd=winograd,
+        tiles=tiles,
     )
 
 

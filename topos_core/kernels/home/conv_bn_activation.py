@@ -3,6 +3,9 @@
 Bias and batch norm become one factor and one summand per channel, computed in f64, once where they are parameters. The
 residual is added and relu clamps while a tile's sums are in registers; other activations run over the tile in the cache.
 
+3x3 windows of known kernels run by Winograd's tiles where that pays, unless `off` names `winograd`; their error is ten times
+as large and stands in the offer. Where a sum is not finite, the direct kernel runs after all.
+
 Declines: TP205 where bits must equal the recorded ones; TP206 for dtypes that are no floats.
 """
 
@@ -15,6 +18,7 @@ import numpy as np
 
 from topos_core.errors import InternalError
 from topos_core.kernels.convolution.activations import CLAMPED, epilogue
+from topos_core.kernels.convolution.choice import by_tiles
 from topos_core.kernels.convolution.offering import offer_convolution
 from topos_core.kernels.convolution.runner import make_runner
 from topos_core.kernels.kernel import Decline, Offer, Terms
@@ -37,7 +41,9 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     )  # fmt: skip
 
 
-def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:
+def prepare(
+    tape: Tape, match: Match, constants: Mapping[int, np.ndarray], off: frozenset[str] = frozenset()
+) -> Prepared:
     """Packs the kernel and folds the epilogue's vectors where they are known."""
     facts: EpilogueFacts = match.facts
     convolution = replace(facts.convolution, result=facts.result)
@@ -52,7 +58,8 @@ def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Pr
     after = epilogue(facts.activation, facts.residual, facts.residual_last)
     weights = constants.get(match.bindings["kernel"])
     residual = "residual" if facts.residual else None
-    return make_runner(convolution, dtype, weights, fold, factors, after, residual)
+    tiled = by_tiles(tape, match, convolution, off)
+    return make_runner(convolution, dtype, weights, fold, factors, after, residual, tiled)
 
 
 def fold_vectors(bindings: Mapping[str, np.ndarray], facts: EpilogueFacts) -> tuple[np.ndarray, np.ndarray]:

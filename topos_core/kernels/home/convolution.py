@@ -3,6 +3,9 @@
 The image is copied once into zero-padded planes, split by the residue of the stride, so that every tap of every position
 reads consecutive lanes; an image without padding and stride is read in place. See `kernels/convolution/geometry.py`.
 
+3x3 windows of known kernels run by Winograd's tiles where that pays, unless `off` names `winograd`; their error is ten times
+as large and stands in the offer. Where a sum is not finite, the direct kernel runs after all.
+
 Envelope: products are added in chains of 512 per accumulator, in f32 for f16, bf16 and f32, in f64 for f64.
 Declines: TP205 where bits must equal the recorded ones; TP206 for dtypes that are no floats.
 """
@@ -13,6 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from topos_core.kernels.convolution.choice import by_tiles
 from topos_core.kernels.convolution.engine import Epilogue
 from topos_core.kernels.convolution.offering import offer_convolution
 from topos_core.kernels.convolution.runner import make_runner
@@ -27,7 +31,9 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     return offer_convolution(tape, match, match.facts, terms, extra_bytes=0, transcendentals=0)
 
 
-def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:
+def prepare(
+    tape: Tape, match: Match, constants: Mapping[int, np.ndarray], off: frozenset[str] = frozenset()
+) -> Prepared:
     """Packs a kernel whose values are known."""
     facts = match.facts
     dtype = tape.ops[match.root].type.dtype
@@ -37,4 +43,4 @@ def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Pr
         return ones, zeros
 
     kernel = constants.get(match.bindings["kernel"])
-    return make_runner(facts, dtype, kernel, fold, (ones, zeros), Epilogue(), None)
+    return make_runner(facts, dtype, kernel, fold, (ones, zeros), Epilogue(), None, by_tiles(tape, match, facts, off))

@@ -17,6 +17,8 @@ from topos_core.kernels.prepared import Prepared
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 
+WITH_VARIANTS = ("convolution", "conv_bn_activation")
+
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -32,9 +34,21 @@ class Home:
         return answer
 
 
-def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:
-    """Makes a taken match ready to run; `constants` holds the values that are known before a run."""
-    prepared: Prepared = _file(match.pattern).prepare(tape, match, constants)
+def prepare(
+    tape: Tape, match: Match, constants: Mapping[int, np.ndarray], off: frozenset[str] = frozenset()
+) -> Prepared:
+    """Makes a taken match ready to run.
+
+    Args:
+        tape: The program.
+        match: What was taken.
+        constants: The values that are known before a run.
+        off: What the request switched off; a pattern with kernels that can be (`variants.VARIANTS`) asks for it.
+    """
+    make = _file(match.pattern).prepare
+    prepared: Prepared = (
+        make(tape, match, constants, off) if match.pattern in WITH_VARIANTS else make(tape, match, constants)
+    )
     return prepared
 
 

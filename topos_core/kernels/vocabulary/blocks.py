@@ -81,6 +81,34 @@ LANES, RUNS, ACROSS = 0, 1, 2
 FINISH: Final = 48
 """Where the epilogues' addresses stand in the table of tiles: by runs, lane by lane, and two for rows side by side."""
 
+WINOGRAD: Final = (
+    "counter",
+    "items",  # blocks of tile rows
+    "tile_rows",  # batch * down
+    "block_rows",  # per item
+    "down", "across",  # tiles of one image
+    "rows", "channels",
+    "planes",  # address of [batch, channels, plane]
+    "plane",  # elements of one
+    "pitch",  # elements between its rows
+    "left",  # address of [36, rows, channels]
+    "tiles",  # as in `CONTRACTION`
+    "offsets",  # address of i64[channels]: multiples of `right_pitch`
+    "right_pitch",  # tiles of an item, rounded up to registers
+    "out",
+    "out_batch", "out_row", "out_height",  # elements; columns are dense
+    "height", "width",  # of the result
+    "scale", "shift",  # addresses of [rows]
+    "residual",  # laid out as `out`; 0 for nothing
+    "residual_last",  # 1 adds it after limits and activation
+    "limits",  # address of the smallest and the largest result
+    "activation",  # address of a kernel (address, count) that runs in place; 0 for nothing
+    "checks",  # address of one cache line per worker: NaN where a sum is not finite, else 0
+    "scratch", "slot_bytes",
+    "right_at", "sums_at", "lines_at",  # bytes into a slot; the tile's block stands at its start
+)  # fmt: skip
+"""Words of a convolution by tiles of Winograd's transforms."""
+
 PLANES: Final = (
     "counter",
     "items",  # batch * channels

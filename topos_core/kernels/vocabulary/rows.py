@@ -79,6 +79,15 @@ def with_arity(function: Any, names: Sequence[str]) -> Any:
     return intrinsic(function)
 
 
+def low_bits(builder: Any, count: Any, lanes: int) -> Any:
+    """Gives an i64 with so many low bits set, none where the count is negative, `lanes` at most."""
+    top, zero = ir.Constant(INT64, lanes), ir.Constant(INT64, 0)
+    count = builder.select(builder.icmp_signed(">", count, top), top, count)
+    count = builder.select(builder.icmp_signed("<", count, zero), zero, count)
+    shifted = builder.lshr(ir.Constant(INT64, -1), builder.sub(ir.Constant(INT64, 64), count))
+    return builder.select(builder.icmp_signed("==", count, zero), zero, shifted)
+
+
 class _Map:
     """Writes one map."""
 
@@ -126,7 +135,7 @@ class _Map:
         builder = self.builder
         with cgutils.for_range_slice(builder, whole, count, ir.Constant(INT64, self.lanes), inc=True) as (at, _):
             left = builder.sub(count, at)
-            mask = self.vector.mask(self.low_bits(left))
+            mask = self.vector.mask(low_bits(builder, left, self.lanes))
             loaded = []
             for pointer, stride in zip(pointers[1:], self.strides, strict=True):
                 if stride == 1:
@@ -137,21 +146,11 @@ class _Map:
                 second = builder.gep(first, [ir.Constant(INT64, self.lanes)])
                 rest = builder.sub(needed, ir.Constant(INT64, self.lanes))
                 halves = (
-                    self.vector.masked_load(first, self.vector.mask(self.low_bits(needed))),
-                    self.vector.masked_load(second, self.vector.mask(self.low_bits(rest))),
+                    self.vector.masked_load(first, self.vector.mask(low_bits(builder, needed, self.lanes))),
+                    self.vector.masked_load(second, self.vector.mask(low_bits(builder, rest, self.lanes))),
                 )
                 loaded.append(self.even(*halves))
             self.vector.masked_store(self.step(self.vector, [*loaded, *splats]), builder.gep(pointers[0], [at]), mask)
-
-    def low_bits(self, count: Any) -> Any:
-        """Gives an i64 with so many low bits set, none where the count is negative, all of a register's at most."""
-        builder = self.builder
-        top, zero = ir.Constant(INT64, self.lanes), ir.Constant(INT64, 0)
-        count = builder.select(builder.icmp_signed(">", count, top), top, count)
-        count = builder.select(builder.icmp_signed("<", count, zero), zero, count)
-        ones = ir.Constant(INT64, -1)
-        shifted = builder.lshr(ones, builder.sub(ir.Constant(INT64, 64), count))
-        return builder.select(builder.icmp_signed("==", count, zero), zero, shifted)
 
     def scalar_tail(self, pointers: Sequence[Any], constants: Sequence[Any], whole: Any, count: Any) -> None:
         builder = self.builder

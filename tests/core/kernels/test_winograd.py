@@ -1,0 +1,179 @@
+"""Convolutions by Winograd's tiles: any shape and epilogue, what is not finite, how they are chosen and switched off."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import topos_core as tp
+from topos_core import nn
+from topos_core.kernels.convolution.engine import NO_LIMITS
+from topos_core.kernels.convolution.geometry import Problem
+from topos_core.kernels.convolution.winograd import Winograd, pays, transformed
+from topos_core.kernels.envelope_table import RELATIVE
+from topos_core.kernels.host import host
+from topos_core.kernels.launch import address_of
+from topos_core.matching.facts import Window
+
+LANES = host().lanes("f32")
+
+
+def problem(batch, channels, rows, image, pads=((1, 1), (1, 1)), size=3, stride=1):
+    windows = tuple(Window(size, stride=stride, low=low, high=high) for low, high in pads)
+    result = tuple((e + w.low + w.high - size) // stride + 1 for e, w in zip(image, windows, strict=True))
+    return Problem(batch, 1, rows, channels, (1, *image), (1, *result), (Window(), *windows), ("", "0", "1"))
+
+
+def formula(x, kernel, pads):
+    x = np.pad(x.astype(np.float64), ((0, 0), (0, 0), *((max(a, 0), max(b, 0)) for a, b in pads)))
+    crop = [slice(max(-a, 0), x.shape[2 + k] - max(-b, 0)) for k, (a, b) in enumerate(pads)]
+    windows = np.lib.stride_tricks.sliding_window_view(x[(slice(None), slice(None), *crop)], (3, 3), axis=(2, 3))
+    return np.einsum("bchwij,ocij->bohw", windows, kernel.astype(np.float64))
+
+
+def check(
+    batch,
+    channels,
+    rows,
+    image,
+    pads=((1, 1), (1, 1)),
+    threads=1,
+    residual=None,
+    residual_last=False,
+    low=-np.inf,
+    activation="none",
+):
+    described = problem(batch, channels, rows, image, pads)
+    random = np.random.default_rng(0)
+    x = random.standard_normal((batch, channels, *image)).astype(np.float32)
+    kernel = random.standard_normal((rows, channels, 3, 3)).astype(np.float32)
+    scale, shift = (random.standard_normal(rows).astype(np.float32) for _ in range(2))
+    exact = formula(x, kernel, pads)
+    bound = 2 * RELATIVE["winograd"]["f32"] * (np.abs(exact).max() + 3 * np.sqrt(9 * channels))
+    exact = exact * scale[:, None, None] + shift[:, None, None]
+    added = None if residual is None else random.standard_normal(exact.shape).astype(np.float32)
+    if added is not None and not residual_last:
+        exact = exact + added
+    exact = np.maximum(exact, low)
+    if activation == "silu":
+        exact = exact / (1 + np.exp(-exact))
+    if added is not None and residual_last:
+        exact = exact + added
+    out = np.full(exact.shape, np.nan, np.float32)
+    engine = Winograd(described, "f32", (low, np.inf), activation, residual_last)
+    assert run(engine, x, kernel, scale, shift, added, out, threads)
+    np.testing.assert_allclose(out, exact, rtol=0, atol=bound * max(1.0, float(np.abs(scale).max())))
+    return out
+
+
+def run(engine, x, kernel, scale, shift, added, out, threads=1):
+    left = np.ascontiguousarray(kernel.reshape(kernel.shape[0], -1))
+    tiles = transformed(left, engine.problem)
+    strides = [stride // 4 for stride in x.strides]
+    image = (strides[0], strides[1], 0, strides[2], strides[3])
+    placed = [stride // 4 for stride in out.strides]
+    given = (
+        address_of(x),
+        address_of(tiles),
+        address_of(scale),
+        address_of(shift),
+        0 if added is None else address_of(added),
+        address_of(out),
+    )
+    return engine.run(image, (placed[0], 0, placed[1], 0, placed[2], placed[3]), given, threads)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_extent_channel_count_and_pad_gives_the_formula(data):
+    low = st.integers(-1, 2)
+    pads = tuple((data.draw(low), data.draw(low)) for _ in range(2))
+    image = tuple(data.draw(st.integers(5, 21)) for _ in range(2))
+    check(data.draw(st.integers(1, 3)), data.draw(st.integers(1, 20)), data.draw(st.integers(1, 19)), image, pads)
+
+
+@pytest.mark.parametrize("width", [4 * LANES - 1, 4 * LANES, 4 * LANES + 1, 8 * LANES + 5])
+def test_tails_of_registers_of_tiles(width):
+    check(1, 3, 5, (6, width))
+
+
+@pytest.mark.parametrize("rows", [7, 8, 9])
+def test_tails_of_rows(rows):
+    check(2, 5, rows, (9, 14))
+
+
+@pytest.mark.parametrize("residual_last", [False, True])
+@pytest.mark.parametrize("activation", ["none", "silu"])
+def test_every_epilogue_in_the_recorded_order(residual_last, activation):
+    check(1, 6, 9, (13, 11), residual=True, residual_last=residual_last, low=0.0, activation=activation)
+    check(1, 6, 9, (13, 11), residual=None, low=0.0, activation=activation)
+
+
+def test_the_number_of_threads_changes_no_bit():
+    results = [check(3, 16, 16, (20, 20), threads=threads) for threads in (1, 2, 4)]
+    assert all(np.array_equal(results[0], other) for other in results)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38])
+def test_what_is_not_finite_is_told_so_that_the_direct_kernel_runs(value):
+    described = problem(1, 4, 4, (9, 9))
+    x = np.ones((1, 4, 9, 9), np.float32)
+    x[0, 2, 4, 4] = value
+    kernel, ones = np.ones((4, 4, 3, 3), np.float32), np.ones(4, np.float32)
+    out = np.zeros((1, 4, 9, 9), np.float32)
+    assert not run(Winograd(described, "f32", NO_LIMITS, "none", False), x, kernel, ones, ones, None, out)
+
+
+def program(channels=32, image=24, rows=32):
+    weight = np.random.default_rng(0).standard_normal((rows, channels, 3, 3)).astype(np.float32)
+    tape = tp.trace(lambda x: nn.relu(nn.conv2d(x, weight, padding=1)), tp.f32[1, channels, image, image])
+    x = np.random.default_rng(1).standard_normal((1, channels, image, image)).astype(np.float32)
+    return tape, x
+
+
+def test_a_known_kernel_runs_by_tiles_with_an_envelope_of_its_own():
+    tape, x = program()
+    plan = tp.plan(tape)
+    (taken,) = plan.taken
+    assert taken.kernel.startswith("Winograd")
+    assert taken.offer.envelope.relative == RELATIVE["winograd"]["f32"]
+    exact = np.maximum(formula(x, next(iter(tape.defaults.values())), ((1, 1), (1, 1))), 0)
+    assert 0 < np.abs(plan.run(x) - exact).max() <= 2 * taken.offer.envelope.relative * exact.max()
+
+
+def test_it_can_be_switched_off_by_name():
+    tape, _ = program()
+    (taken,) = tp.plan(tape, off=["winograd"]).taken
+    assert taken.kernel.startswith("direct")
+    assert taken.offer.envelope.relative == RELATIVE["conv_bn_activation"]["f32"]
+
+
+def test_a_run_with_infinities_gives_what_was_recorded():
+    tape, x = program()
+    plan = tp.plan(tape)
+    x[0, 3, 5, 7] = np.inf
+    x[0, 4, 20, 1] = np.nan
+    recorded = tp.plan(tape, off=["conv_bn_activation", "convolution", "linear"]).run(x)
+    got = plan.run(x)
+    np.testing.assert_array_equal(np.isfinite(got), np.isfinite(recorded))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(recorded))
+
+
+def test_kernels_given_per_run_other_windows_and_few_channels_stay_direct():
+    tape = tp.trace(lambda x, w: nn.conv2d(x, w, padding=1), tp.f32[1, 32, 24, 24], tp.f32[32, 32, 3, 3])
+    assert [one.kernel.split()[0] for one in tp.plan(tape).taken] == ["direct"]
+    assert pays(problem(1, 64, 64, (56, 56)))
+    assert not pays(problem(1, 64, 64, (56, 56), size=5))
+    assert not pays(problem(1, 64, 64, (56, 56), stride=2))
+    assert not pays(problem(1, 3, 64, (56, 56)))
+    assert not pays(problem(1, 512, 512, (7, 7)))
+
+
+def test_the_listing_of_a_region_shows_the_kernel_that_runs():
+    from topos_core.kernels.listing import listing
+
+    tape, _ = program()
+    (taken,) = tp.plan(tape).taken
+    assert any(text.name == "winograd" for text in listing(tape, taken.match, 1).kernels)
+    off = frozenset(("winograd",))
+    assert not any(text.name == "winograd" for text in listing(tape, taken.match, 1, off).kernels)

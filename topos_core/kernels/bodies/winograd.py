@@ -1,0 +1,149 @@
+"""Convolves 3x3 windows by Winograd's F(4x4, 3x3): 36 products for 16 results of 144.
+
+An item is a block of tile rows: their operands are made for all channels, then for a few rows of the left operand at a
+time all 36 contractions run in register tiles and are turned into results at once, so that sums never leave the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numba.extending import register_jitable
+
+from topos_core.kernels.host import Host
+from topos_core.kernels.tiles import tiles
+from topos_core.kernels.vocabulary.blocks import TILE, WINOGRAD
+from topos_core.kernels.vocabulary.emitter import Emitter
+from topos_core.kernels.vocabulary.memory import call, loader, reader, smaller, take, word, writer
+from topos_core.kernels.vocabulary.rows import row_map
+from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.tile_transforms import backward as backward_of
+from topos_core.kernels.vocabulary.tile_transforms import finishing
+from topos_core.kernels.vocabulary.tile_transforms import forward as forward_of
+
+get = reader(WINOGRAD)
+put = writer(TILE)
+
+
+def kernel(host: Host, dtype: str) -> Any:
+    """Makes the kernel (block, worker) of a `WINOGRAD` block."""
+    scalar = SCALARS[dtype]
+    size, lanes = scalar.bytes, host.lanes(dtype)
+    tall, widest = tiles(host).tall, tiles(host).tall_vectors
+    load = loader(scalar)
+    forward, backward = forward_of(host, scalar), backward_of(host, scalar)
+    affine = row_map(host, scalar, (1,), _affine, values=2)
+    finish = finishing(host, scalar) if host.masked else _nothing
+    masked = int(host.masked)
+    clamp = row_map(host, scalar, (1,), _clamp, values=2)
+    plus = row_map(host, scalar, (1, 1), lambda emitter, operands: emitter.add(*operands))
+    copy = row_map(host, scalar, (1,), lambda emitter, operands: operands[0])
+
+    def winograd(args, worker):  # type: ignore[no-untyped-def]
+        block = get(args, "scratch") + worker * get(args, "slot_bytes")
+        right, sums, lines = (
+            block + get(args, "right_at"),
+            block + get(args, "sums_at"),
+            block + get(args, "lines_at"),
+        )
+        across, channels, rows = get(args, "across"), get(args, "channels"), get(args, "rows")
+        pitch, right_pitch = get(args, "pitch"), get(args, "right_pitch")
+        right_apart, sums_apart = (channels * right_pitch + lanes) * size, tall * right_pitch * size
+        line = (across + lanes - 1) // lanes * lanes * 4
+        width, table, limits = get(args, "width"), get(args, "tiles"), get(args, "limits")
+        low, high, checks = load(limits, 0), load(limits, 1), get(args, "checks") + worker * 64
+        residual, last_of_all = get(args, "residual"), get(args, "residual_last")
+        fused = masked == 1 and get(args, "activation") == 0 and (residual == 0 or last_of_all == 0)
+        put(block, "left_stride", channels)
+        put(block, "offsets", get(args, "offsets"))
+        put(block, "steps", channels)
+        put(block, "sums_stride", right_pitch)
+        put(block, "resume", 0)
+        item = take(get(args, "counter"))
+        while item < get(args, "items"):
+            first = item * get(args, "block_rows")
+            last = smaller(get(args, "tile_rows"), first + get(args, "block_rows"))
+            for channel in range(channels):
+                for tile_row in range(first, last):
+                    image = tile_row // get(args, "down")
+                    source = get(args, "planes") + (image * channels + channel) * get(args, "plane") * size
+                    source += (tile_row - image * get(args, "down")) * 4 * pitch * size
+                    target = right + (channel * right_pitch + (tile_row - first) * across) * size
+                    for tile in range(0, across, lanes):
+                        forward(source + tile * 4 * size, pitch, target + tile * size, right_apart)
+            vectors = ((last - first) * across + lanes - 1) // lanes
+            for row in range(0, rows, tall):
+                present = smaller(tall, rows - row)
+                put(block, "rows", present)
+                for product in range(36):
+                    put(block, "left", get(args, "left") + (product * rows + row) * channels * size)
+                    vector = 0
+                    while vector < vectors:
+                        count = smaller(widest, vectors - vector)
+                        put(block, "right", right + product * right_apart + vector * lanes * size)
+                        put(block, "sums", sums + product * sums_apart + vector * lanes * size)
+                        call(word(table, count), block, 0)
+                        vector += count
+                for part in range(present):
+                    factor, summand = load(get(args, "scale"), row + part), load(get(args, "shift"), row + part)
+                    for tile_row in range(first, last):
+                        source = sums + (part * right_pitch + (tile_row - first) * across) * size
+                        image = tile_row // get(args, "down")
+                        top = (tile_row - image * get(args, "down")) * 4
+                        place = image * get(args, "out_batch") + (row + part) * get(args, "out_row")
+                        place = (place + top * get(args, "out_height")) * size
+                        height = smaller(4, get(args, "height") - top)
+                        if fused:
+                            for tile in range(0, across, lanes):
+                                at = place + tile * 4 * size
+                                other = residual + at if residual != 0 else 0
+                                finish(
+                                    source + tile * size,
+                                    sums_apart,
+                                    get(args, "out") + at,
+                                    get(args, "out_height"),
+                                    across - tile,
+                                    checks,
+                                    height,
+                                    width - tile * 4,
+                                    other,
+                                    factor,
+                                    summand,
+                                    low,
+                                    high,
+                                )
+                            continue
+                        for tile in range(0, across, lanes):
+                            backward(
+                                source + tile * size, sums_apart, lines + tile * 4 * size, line, across - tile, checks
+                            )
+                        for k in range(height):
+                            values = lines + k * line * size
+                            at = place + k * get(args, "out_height") * size
+                            affine(values, values, factor, summand, width)
+                            if residual != 0 and last_of_all == 0:
+                                plus(values, values, residual + at, width)
+                            clamp(values, values, low, high, width)
+                            if get(args, "activation") != 0:
+                                call(get(args, "activation"), values, width)
+                            if residual != 0 and last_of_all == 1:
+                                plus(values, values, residual + at, width)
+                            copy(get(args, "out") + at, values, width)
+            item = take(get(args, "counter"))
+
+    return winograd
+
+
+def _affine(emitter: Emitter, operands: Sequence[Any]) -> Any:
+    return emitter.fma(*operands)
+
+
+def _clamp(emitter: Emitter, operands: Sequence[Any]) -> Any:
+    value, low, high = operands
+    return emitter.at_most(emitter.at_least(value, low), high)
+
+
+@register_jitable  # type: ignore[untyped-decorator]
+def _nothing(*_: Any) -> None:
+    """Stands where a host cannot finish in registers."""

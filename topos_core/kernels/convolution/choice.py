@@ -1,0 +1,30 @@
+"""Which kernel a convolution gets: Winograd's tiles where they pay and the kernel is known before a run, else direct tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from topos_core.kernels.convolution.geometry import problem
+from topos_core.kernels.convolution.winograd import pays
+from topos_core.matching.facts import ConvolutionFacts
+from topos_core.matching.match import Match
+from topos_core.tape.tape import Tape
+
+WINOGRAD: Final = "winograd"
+"""What a request's `off` calls these kernels."""
+
+
+def by_tiles(tape: Tape, match: Match, facts: ConvolutionFacts, off: Collection[str]) -> bool:
+    """Tells whether a match is run by Winograd's tiles."""
+    if WINOGRAD in off or tape.ops[match.root].type.dtype != "f32" or len(facts.windows) > 3:
+        return False
+    return known_beforehand(tape, match.bindings["kernel"]) and pays(problem(facts))
+
+
+def known_beforehand(tape: Tape, value: int) -> bool:
+    """Tells whether a value is a parameter or a constant, or movement of one."""
+    op = tape.ops[value]
+    while op.name in ("permute", "reshape"):
+        op = tape.ops[op.operands[0]]
+    return op.name in ("parameter", "constant")

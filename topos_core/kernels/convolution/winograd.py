@@ -1,0 +1,215 @@
+"""Convolutions of 3x3 windows by Winograd's F(4x4, 3x3): a quarter of the products, and ten times the rounding error.
+
+Worth it where there are many channels and at least a register of tiles (`pays`). What is not finite spreads over a whole
+tile here, so every sum is looked at: where one is not finite, the caller runs the direct kernel, which gives what was
+recorded.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from topos_core.kernels.convolution.geometry import Problem, planes
+from topos_core.kernels.convolution.plane_copy import copy_block, residues_of
+from topos_core.kernels.convolution.tables import tile_table
+from topos_core.kernels.host import host
+from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
+from topos_core.kernels.library import kernel
+from topos_core.kernels.tiles import tiles
+from topos_core.kernels.vocabulary.blocks import PLANES, TILE, WINOGRAD
+from topos_core.tape.type import numpy_dtype
+
+SIDE: Final = 4
+PRODUCTS: Final = 36
+LARGEST_CHAIN: Final = 512
+"""Channels: their products are added in one chain."""
+LEAST_CHANNELS: Final = 16
+"""Below so many channels or rows the transforms cost more than the products that they save."""
+BALANCE: Final = 6.0
+"""Flops of one processor per byte that it streams from memory; the transformed kernel is four times the kernel."""
+RIGHT_BYTES: Final = 1280 << 10
+"""Of the transformed image per item: it is read once for every few rows of the kernel, from the second-level cache and the next."""
+
+_W: Final = {name: place for place, name in enumerate(WINOGRAD)}
+_P: Final = {name: place for place, name in enumerate(PLANES)}
+_G: Final = np.array(
+    [[1 / 4, 0, 0], [-1 / 6] * 3, [-1 / 6, 1 / 6, -1 / 6], [1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]]
+)
+
+
+def pays(convolution: Problem) -> bool:
+    """Tells whether the transforms are estimated to cost less than the products that they save."""
+    depth, *sliding = convolution.windows
+    plain = all(w.size == 3 and w.stride == w.dilation == w.base_dilation == 1 for w in sliding)
+    if not plain or depth.size != 1 or convolution.image[0] != 1 or convolution.groups != 1:
+        return False
+    rows, channels = convolution.rows, convolution.channels
+    if min(rows, channels) < LEAST_CHANNELS or channels > LARGEST_CHAIN:
+        return False
+    height, width = convolution.result[1:]
+    count = convolution.batch * math.ceil(height / SIDE) * math.ceil(width / SIDE)
+    lanes = 16
+    if count < lanes:
+        return False
+    registers = math.ceil(count / lanes) * lanes
+    direct = 18.0 * rows * channels * convolution.batch * height * width
+    around = math.ceil(math.ceil(width / SIDE) / lanes) * lanes / math.ceil(width / SIDE)
+    products = 2.0 * PRODUCTS * rows * channels * registers
+    transforms = count * around * (400.0 * channels + 300.0 * rows)
+    streamed = 4.0 * BALANCE * (PRODUCTS - 9) * rows * channels
+    return products + transforms + streamed < 0.8 * direct
+
+
+def products_of(convolution: Problem) -> int:
+    """Counts the flops of the products and of the transforms."""
+    height, width = convolution.result[1:]
+    count = convolution.batch * math.ceil(height / SIDE) * math.ceil(width / SIDE)
+    rows, channels = convolution.rows, convolution.channels
+    return count * (2 * PRODUCTS * rows * channels + 160 * channels + 110 * rows)
+
+
+def transformed(left: np.ndarray, convolution: Problem) -> np.ndarray:
+    """Transforms a kernel [rows, channels * 9] to [36, rows, channels], in f64, rounded once."""
+    taps = left.astype(np.float64).reshape(convolution.rows, convolution.channels, 3, 3)
+    spread = np.einsum("ai,ocij,bj->aboc", _G, taps, _G)
+    return np.ascontiguousarray(spread.reshape(PRODUCTS, convolution.rows, convolution.channels), left.dtype)
+
+
+class Cut(NamedTuple):
+    """One way to do the work: workers, argument blocks without addresses, bytes of a slot and of everything."""
+
+    threads: int
+    block: array[int]
+    copy: array[int]
+    slot_bytes: int
+    scratch_bytes: int
+
+
+class Winograd:
+    """A convolution of one shape, ready to run on a transformed kernel; safe to run from several threads."""
+
+    def __init__(
+        self, convolution: Problem, dtype: str, limits: tuple[float, float], activation: str, residual_last: bool
+    ) -> None:
+        self.problem, self.dtype = convolution, numpy_dtype(dtype)
+        self.lanes, self.tall = host().lanes(dtype), tiles(host()).tall
+        height, width = convolution.result[1:]
+        self.down, self.across = -(-height // SIDE), -(-width // SIDE)
+        self.padded = _whole_tiles(convolution, self.down * SIDE, self.across * SIDE)
+        self.planes = planes(self.padded)
+        self.residues = residues_of(self.planes)
+        self.kernel, self.copier = kernel("winograd", dtype), kernel("planes", dtype)
+        self.table = tile_table(dtype)
+        self.activation = kernel("activation", dtype, activation) if activation != "none" else None
+        self.limits = np.array(limits, self.dtype)
+        self.residual_last = residual_last
+        self.cuts: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Cut] = {}
+        self.pitches: dict[int, np.ndarray] = {}
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Counts what one run on one thread needs beside its operands and result."""
+        return self._slot_bytes(self._block_rows(1)) + self._plane_bytes() + 64
+
+    def run(
+        self, image: tuple[int, ...], out: tuple[int, ...], addresses: tuple[int, int, int, int, int, int], threads: int
+    ) -> bool:
+        """Runs it; gives whether every sum was finite. Else the result holds nothing that counts.
+
+        Args:
+            image: Strides in elements of batch, channel, depth, height, width.
+            out: Strides in elements of batch, group, row, depth, height, width; columns are dense.
+            addresses: Of the image, the transformed kernel, scale, shift, residual (0 for none) and the result.
+            threads: How many workers may take part.
+        """
+        cut = self.cuts.get((threads, image, out)) or self._remember(threads, image, out)
+        scratch = Scratch(cut.scratch_bytes)
+        checks = np.zeros((cut.threads, 64 // self.dtype.itemsize), self.dtype)
+        laid = scratch.address + cut.slot_bytes * cut.threads
+        copy, block = array("q", cut.copy), array("q", cut.block)
+        copy[_P["x"]], copy[_P["planes"]] = addresses[0], laid
+        launch(self.copier, copy, cut.threads)
+        block[_W["planes"]], block[_W["scratch"]], block[_W["checks"]] = laid, scratch.address, address_of(checks)
+        for name, address in zip(("left", "scale", "shift", "residual", "out"), addresses[1:], strict=True):
+            block[_W[name]] = address
+        launch(self.kernel, block, cut.threads)
+        return bool(checks.sum() == 0.0)
+
+    def _remember(self, threads: int, image: tuple[int, ...], out: tuple[int, ...]) -> Cut:
+        if len(self.cuts) > 16:  # strides differ from run to run: an unusual caller, whom memory must not pay for
+            self.cuts.clear()
+        cut = self.cuts[threads, image, out] = self._cut(threads, image, out)
+        return cut
+
+    def _cut(self, threads: int, image: tuple[int, ...], out: tuple[int, ...]) -> Cut:
+        rows = self._block_rows(threads)
+        tile_rows = self.problem.batch * self.down
+        items = -(-tile_rows // rows)
+        pitch = self._right_pitch(rows)
+        offsets = self.pitches.setdefault(pitch, np.arange(self.problem.channels, dtype=np.int64) * pitch)
+        right_at = aligned(8 * len(TILE))
+        sums_at = right_at + self._right_bytes(rows)
+        words = {
+            "items": items, "tile_rows": tile_rows, "block_rows": rows, "down": self.down, "across": self.across,
+            "rows": self.problem.rows, "channels": self.problem.channels, "plane": self.planes.channel,
+            "pitch": self.planes.pitch, "tiles": address_of(self.table), "offsets": address_of(offsets),
+            "right_pitch": pitch, "out_batch": out[0], "out_row": out[2], "out_height": out[4],
+            "height": self.problem.result[1], "width": self.problem.result[2],
+            "residual_last": int(self.residual_last), "limits": address_of(self.limits),
+            "activation": self.activation.address if self.activation else 0, "slot_bytes": self._slot_bytes(rows),
+            "right_at": right_at, "sums_at": sums_at, "lines_at": sums_at + self._sums_bytes(rows),
+        }  # fmt: skip
+        workers = max(1, min(threads, items))
+        slot = self._slot_bytes(rows)
+        copy = copy_block(self.padded, self.planes, self.residues, image)
+        return Cut(workers, template(WINOGRAD, words), copy, slot, slot * workers + self._plane_bytes())
+
+    def _block_rows(self, threads: int) -> int:
+        """Chooses how many tile rows an item holds: cached, enough items for everybody, lanes as full as can be."""
+        tile_rows = self.problem.batch * self.down
+        row_bytes = PRODUCTS * self.problem.channels * self.across * self.dtype.itemsize
+        unit = tiles(host()).tall_vectors * self.lanes
+        most = max(RIGHT_BYTES // row_bytes, -(-unit // self.across), 1)
+        if threads > 1:
+            most = min(most, max(1, -(-tile_rows // (2 * threads))))
+        most = min(most, tile_rows)
+
+        def cost(rows: int) -> float:
+            """Counts registers of all items, and what each item's left operand costs to read again."""
+            items = -(-tile_rows // rows)
+            return items * (-(-rows * self.across // self.lanes) + 0.5)
+
+        return min(range(max(1, most // 2), most + 1), key=lambda rows: (cost(rows), rows))
+
+    def _right_pitch(self, rows: int) -> int:
+        return -(-rows * self.across // self.lanes) * self.lanes
+
+    def _right_bytes(self, rows: int) -> int:
+        return aligned(PRODUCTS * (self.problem.channels * self._right_pitch(rows) + self.lanes) * self.dtype.itemsize)
+
+    def _sums_bytes(self, rows: int) -> int:
+        return aligned((PRODUCTS * self.tall * self._right_pitch(rows) + self.lanes) * self.dtype.itemsize)
+
+    def _slot_bytes(self, rows: int) -> int:
+        lines = aligned(SIDE * SIDE * -(-self.across // self.lanes) * self.lanes * self.dtype.itemsize)
+        return aligned(8 * len(TILE)) + self._right_bytes(rows) + self._sums_bytes(rows) + lines + 64
+
+    def _plane_bytes(self) -> int:
+        """Counts the planes, and what the last tiles of a register read behind them."""
+        slack = SIDE * self.lanes * (-(-self.across // self.lanes) + 1)
+        return aligned((self.problem.batch * self.problem.channels * self.planes.channel + slack) * self.dtype.itemsize)
+
+
+def _whole_tiles(convolution: Problem, height: int, width: int) -> Problem:
+    """Pads the image with zeros so that results are whole tiles."""
+    depth, *sliding = convolution.windows
+    wide = [
+        replace(window, high=window.high + extent - present)
+        for window, extent, present in zip(sliding, (height, width), convolution.result[1:], strict=True)
+    ]
+    return replace(convolution, result=(1, height, width), windows=(depth, wide[0], wide[1]))

@@ -1,0 +1,223 @@
+"""Winograd's transforms of F(4x4, 3x3): 6x6 image tiles to 36 products' operands, and 36 sums to 4x4 results.
+
+Each lane is a tile: neighbours along an image row, four columns apart, so rows are taken apart by fours on the way in and
+put together on the way out. Points 0, 1, -1, 2, -2 and infinity: A. Lavin, S. Gray, Fast Algorithms for Convolutional
+Neural Networks, 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from topos_core.kernels.host import Host
+from topos_core.kernels.vocabulary.emitter import INT64, Emitter
+from topos_core.kernels.vocabulary.rows import low_bits, with_arity
+from topos_core.kernels.vocabulary.scalar import Scalar
+
+TILE: Final = 6
+"""Rows and columns of an image tile."""
+STEP: Final = 4
+"""Rows and columns of a result tile."""
+
+
+def forward(host: Host, scalar: Scalar) -> Any:
+    """Makes `forward(source, pitch, target, apart)`: a register of tiles of a plane whose rows stand `pitch` elements apart.
+
+    Operand k of every tile goes to `target` + k * `apart` bytes. Reads 4 * lanes + 2 columns of six rows.
+    """
+
+    def transform(context: Any, source: Any, pitch: Any, target: Any, apart: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            _Transform(builder, host, scalar).forward(*arguments)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64, types.int64), generate
+
+    return intrinsic(transform)
+
+
+def backward(host: Host, scalar: Scalar) -> Any:
+    """Makes `backward(source, apart, target, pitch, tiles, checks)`: results of a register of tiles, rows `pitch` apart.
+
+    Sum k of every tile stands at `source` + k * `apart` bytes. `checks` is a register's memory: lanes of the `tiles` tiles
+    that exist turn NaN there where a result is not finite.
+    """
+
+    def transform(context: Any, source: Any, apart: Any, target: Any, pitch: Any, tiles: Any, checks: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            source, apart, target, pitch, tiles, checks = arguments
+            writer = _Transform(builder, host, scalar)
+            rows = writer.results(source, apart, tiles, checks)
+            for number, row in enumerate(rows):
+                writer.store(row, writer.element(target, writer.times(pitch, number)))
+            return context.get_dummy_value()
+
+        return types.void(*(types.int64,) * 6), generate
+
+    return intrinsic(transform)
+
+
+def finishing(host: Host, scalar: Scalar) -> Any:
+    """Makes `finishing(source, apart, out, pitch, tiles, checks, rows, columns, residual, factor, summand, low, high)`.
+
+    Like `backward`, and scaled, shifted, with a residual added (laid out as `out`; address 0 for none) and limited, stored
+    to the `rows` rows and `columns` columns that exist. Needs a machine with masked stores.
+    """
+    names = [
+        "source", "apart", "out", "pitch", "tiles", "checks", "rows", "columns", "residual",
+        "factor", "summand", "low", "high",
+    ]  # fmt: skip
+
+    def transform(context: Any, *_: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            given = dict(zip(names, arguments, strict=True))
+            writer = _Transform(builder, host, scalar)
+            lines = writer.results(given["source"], given["apart"], given["tiles"], given["checks"])
+            writer.finish(lines, given)
+            return context.get_dummy_value()
+
+        return types.void(*(types.int64,) * 9, *(scalar.numba,) * 4), generate
+
+    return with_arity(transform, ["context", *names])
+
+
+class _Transform:
+    """Writes one transform of a register of tiles."""
+
+    def __init__(self, builder: Any, host: Host, scalar: Scalar) -> None:
+        self.builder, self.scalar, self.lanes = builder, scalar, host.lanes(scalar.name)
+        self.emitter = Emitter(builder, ir.VectorType(scalar.llvm, self.lanes))
+
+    def forward(self, source: Any, pitch: Any, target: Any, apart: Any) -> None:
+        rows = [self._taken_apart(self.element(source, self.times(pitch, k))) for k in range(TILE)]
+        across = [self._operands(row) for row in rows]
+        for column in range(TILE):
+            for row, value in enumerate(self._operands([each[column] for each in across])):
+                place = self.builder.add(target, self.times(apart, TILE * row + column))
+                self.emitter.store(value, self._pointer(place))
+
+    def results(self, source: Any, apart: Any, tiles: Any, checks: Any) -> list[list[Any]]:
+        """Gives the four rows of results, each as registers of columns in order."""
+        sums = [
+            [
+                self.emitter.load(self._pointer(self.builder.add(source, self.times(apart, TILE * row + column))))
+                for row in range(TILE)
+            ]
+            for column in range(TILE)
+        ]
+        down = [self._results(column) for column in sums]
+        rows = [self._results([column[row] for column in down]) for row in range(STEP)]
+        self._check([value for row in rows for value in row], tiles, checks)
+        return [self._put_together(row) for row in rows]
+
+    def store(self, row: Sequence[Any], place: Any) -> None:
+        for k, value in enumerate(row):
+            self.emitter.store(value, self.builder.gep(place, [self._number(k * self.lanes)]))
+
+    def finish(self, lines: Sequence[Sequence[Any]], given: Mapping[str, Any]) -> None:
+        builder, emitter = self.builder, self.emitter
+        factor, summand, low, high = (emitter.splat(given[name]) for name in ("factor", "summand", "low", "high"))
+        masks = []
+        for k in range(STEP):
+            left = builder.sub(given["columns"], self._number(k * self.lanes))
+            masks.append(emitter.mask(low_bits(builder, left, self.lanes)))
+        added = builder.icmp_signed("!=", given["residual"], self._number(0))
+        for number, line in enumerate(lines):
+            with builder.if_then(builder.icmp_signed("<", self._number(number), given["rows"])):
+                start = self.times(given["pitch"], number)
+                out, residual = self.element(given["out"], start), self.element(given["residual"], start)
+                for k, value in enumerate(line):
+                    at = [self._number(k * self.lanes)]
+                    total = emitter.fma(value, factor, summand)
+                    before = builder.block
+                    with builder.if_then(added):
+                        more = emitter.add(total, emitter.masked_load(builder.gep(residual, at), masks[k]))
+                        inside = builder.block
+                    sum_ = builder.phi(emitter.type)
+                    sum_.add_incoming(total, before)
+                    sum_.add_incoming(more, inside)
+                    limited = emitter.at_most(emitter.at_least(sum_, low), high)
+                    emitter.masked_store(limited, builder.gep(out, at), masks[k])
+
+    def _check(self, values: Sequence[Any], tiles: Any, checks: Any) -> None:
+        builder, emitter = self.builder, self.emitter
+        zero = emitter.constant(0.0)
+        total = zero
+        for value in values:
+            total = emitter.fma(value, zero, total)
+        word = ir.VectorType(ir.IntType(32), self.lanes)
+        numbers = ir.Constant(word, list(range(self.lanes)))
+        undefined = ir.Constant(word, ir.Undefined)
+        count = builder.insert_element(undefined, builder.trunc(tiles, ir.IntType(32)), ir.Constant(ir.IntType(32), 0))
+        count = builder.shuffle_vector(count, undefined, ir.Constant(word, [0] * self.lanes))
+        total = builder.select(builder.icmp_signed("<", numbers, count), total, zero)
+        place = self._pointer(checks)
+        emitter.store(emitter.add(emitter.load(place), total), place)
+
+    def _operands(self, d: Sequence[Any]) -> list[Any]:
+        """Transforms six elements along one axis."""
+        e = self.emitter
+        times = self._scaled
+        a, b = times(-4.0, d[2], d[4]), times(-4.0, d[1], d[3])
+        c, f = e.sub(d[4], d[2]), e.sub(d[3], d[1])
+        return [
+            times(4.0, d[0], times(-5.0, d[2], d[4])), e.add(a, b), e.sub(a, b), times(2.0, f, c), times(-2.0, f, c),
+            times(4.0, d[1], times(-5.0, d[3], d[5])),
+        ]  # fmt: skip
+
+    def _results(self, m: Sequence[Any]) -> list[Any]:
+        """Transforms six sums along one axis."""
+        e = self.emitter
+        times = self._scaled
+        p, q, r, s = e.add(m[1], m[2]), e.sub(m[1], m[2]), e.add(m[3], m[4]), e.sub(m[3], m[4])
+        return [e.add(e.add(m[0], p), r), times(2.0, s, q), times(4.0, r, p), e.add(times(8.0, s, q), m[5])]
+
+    def _scaled(self, factor: float, x: Any, y: Any) -> Any:
+        return self.emitter.fma(self.emitter.constant(factor), x, y)
+
+    def _taken_apart(self, row: Any) -> list[Any]:
+        """Loads columns 4 * lane + j of a row for j from 0 to 5."""
+        loads = [self.emitter.load(self.builder.gep(row, [self._number(k * self.lanes)])) for k in range(STEP)]
+        even = [self._every_second(loads[k], loads[k + 1], 0) for k in (0, 2)]
+        odd = [self._every_second(loads[k], loads[k + 1], 1) for k in (0, 2)]
+        found = [self._every_second(even[0], even[1], 0), self._every_second(odd[0], odd[1], 0)]
+        found += [self._every_second(even[0], even[1], 1), self._every_second(odd[0], odd[1], 1)]
+        return found + [self._next(found[j], row, STEP * self.lanes + j) for j in range(TILE - STEP)]
+
+    def _next(self, values: Any, row: Any, column: int) -> Any:
+        """Moves lanes on by one tile; the last lane comes from memory."""
+        last = self.emitter.splat(self.builder.load(self.builder.gep(row, [self._number(column)])))
+        return self._shuffle(values, last, range(1, self.lanes + 1))
+
+    def _put_together(self, values: Sequence[Any]) -> list[Any]:
+        """Orders four registers of every fourth column as columns."""
+        even, odd = self._alternating(values[0], values[2]), self._alternating(values[1], values[3])
+        return [each for low, high in zip(even, odd, strict=True) for each in self._alternating(low, high)]
+
+    def _every_second(self, a: Any, b: Any, first: int) -> Any:
+        return self._shuffle(a, b, range(first, 2 * self.lanes, 2))
+
+    def _alternating(self, a: Any, b: Any) -> list[Any]:
+        pairs = [place for k in range(self.lanes) for place in (k, self.lanes + k)]
+        return [self._shuffle(a, b, pairs[: self.lanes]), self._shuffle(a, b, pairs[self.lanes :])]
+
+    def _shuffle(self, a: Any, b: Any, places: Sequence[int]) -> Any:
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), list(places))
+        return self.builder.shuffle_vector(a, b, lanes)
+
+    def element(self, address: Any, index: Any) -> Any:
+        return self.builder.gep(self._pointer(address), [index])
+
+    def _pointer(self, address: Any) -> Any:
+        return self.builder.inttoptr(address, self.scalar.llvm.as_pointer())
+
+    def times(self, value: Any, factor: int) -> Any:
+        return self.builder.mul(value, self._number(factor))
+
+    def _number(self, value: int) -> Any:
+        return ir.Constant(INT64, value)
