@@ -103,10 +103,10 @@ def calls_per_op(tape: Any, chosen: Any) -> float:
         nonlocal count
         count += event == "call"
 
-    search(tape, chosen)  # whatever is cached for good is cached now
+    search(tape, chosen, repeats=False)  # whatever is cached for good is cached now
     sys.setprofile(profile)
     try:
-        search(tape, chosen)
+        search(tape, chosen, repeats=False)
     finally:
         sys.setprofile(None)
     return count / len(tape.ops)

@@ -57,8 +57,8 @@ class Func:
         constant: What a sum adds beside its operands, or None.
         shape, reduced: Extents of its own digits and of the digits that it reduces, numbered after those.
         heads: Bit sets of what occurs within depth 0, 1, ... below.
-        reach: Bit sets of what an operand at depth 0, 1, ... can be, nested sums and products opened or not.
-        width: Operands there would be if nested sums or products were opened.
+        reach: Bit sets of what an operand at depth 0, 1, ... can be, nested sums and products opened by one level or not.
+        width: Operands there would be if nested sums or products were opened by one level.
         maker: The first value of the tape that is a multiple of it, or -1.
         written: The two operands of a sum or product as their author wrote them, where flattening took one apart; else none.
     """
@@ -84,27 +84,38 @@ class Func:
         self.number, self.kind, self.name, self.kids, self.constant = number, kind, name, kids, constant
         self.shape, self.reduced, self.maker = shape, reduced, -1
         self.written: tuple[Kid, ...] = ()
-        self.width = sum(kid.func.width if kid.func.kind == kind else 1 for kid in kids)
+        self.width = len(kids)
         bit = head(kind, name)
         levels, reach = [bit] * DEPTH, [bit, 0, 0, 0]
         hides = not (is_cast(kind, name) or adds_nothing(self))  # a cast in the wrong place is worth telling
+        opens = "product" if kind in ("product", "reduce") else "sum" if kind == "sum" else None
         for kid in kids:
-            heads, below = kid.func.heads, kid.func.reach
+            func = kid.func
+            heads = func.heads
             if not hides:
                 levels = [level | head_ for level, head_ in zip(levels, heads, strict=True)]
-                reach = [level | own for level, own in zip(reach, below, strict=True)]
+                reach = [level | own for level, own in zip(reach, func.reach, strict=True)]
                 continue
             for depth in range(1, DEPTH):
                 levels[depth] |= heads[depth - 1]
-            inner = uncast(kid.func)
-            opens = (inner.kind == "product" and kind in ("product", "reduce")) or inner.kind == kind == "sum"
-            for depth in range(1, REACH):
-                reach[depth] |= below[depth - 1] | below[depth] if opens else below[depth - 1]
+            _add_below(reach, func)
+            inner = uncast(func)
+            if inner.kind == opens:
+                if func.kind == kind:
+                    self.width += len(func.kids) - 1
+                for grandchild in inner.kids:
+                    _add_below(reach, grandchild.func)
         self.heads, self.reach = tuple(levels), tuple(reach)
 
     def __repr__(self) -> str:
         inside = ", ".join(f"#{kid.func.number}{list(kid.map)}:{kid.weight}" for kid in self.kids)
         return f"#{self.number} {self.kind} {self.name}({inside})"
+
+
+def _add_below(reach: list[int], func: Func) -> None:
+    below = func.reach
+    for depth in range(1, REACH):
+        reach[depth] |= below[depth - 1]
 
 
 class Made(NamedTuple):

@@ -5,34 +5,41 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from topos_core.matching.answers import keys_of
 from topos_core.matching.context import Context
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Pattern
+from topos_core.matching.pool import Pool
+from topos_core.matching.shortened import shortened
+from topos_core.matching.unrolled import unrolled
 from topos_core.tape.tape import Tape
 
 __all__ = ["Context", "Pool", "search"]
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """What recognition found on a tape: the one pool that every consumer elects from.
+def search(tape: Tape, patterns: Iterable[Pattern], *, repeats: bool = True) -> Pool:
+    """Tries every pattern at every live value whose op can be its root.
 
     Args:
-        matches: In the order of their roots, then of `catalog.ORDER`.
-        near_misses: Those that stand above no full match of the same pattern.
-        attempts: How many times a pattern was tried; linear in the tape, and tests hold it to that.
+        tape: What is searched.
+        patterns: What is tried.
+        repeats: Whether a run of identical blocks is searched once; the pool is the same either way.
     """
-
-    matches: tuple[Match, ...]
-    near_misses: tuple[NearMiss, ...]
-    attempts: int
-
-
-def search(tape: Tape, patterns: Iterable[Pattern]) -> Pool:
-    """Tries every pattern at every live value whose op can be its root."""
     patterns = tuple(patterns)
+    with _collector_frozen():
+        short = shortened(tape) if repeats else None
+        if short is not None:
+            context = Context(short.tape, patterns)
+            pool = unrolled(short, keys_of(context), _searched(context), tape.names)
+            if pool is not None:
+                return pool
+        return _searched(Context(tape, patterns))
+
+
+def _searched(context: Context) -> Pool:
+    patterns = context.patterns
     by_op: dict[str, list[int]] = {}
     for k, pattern in enumerate(patterns):
         for name in pattern.roots if pattern.where is None else ():
@@ -40,23 +47,21 @@ def search(tape: Tape, patterns: Iterable[Pattern]) -> Pool:
     matches: list[Match] = []
     near: list[NearMiss] = []
     attempts = 0
-    with _collector_frozen():
-        context = Context(tape, patterns)
-        by_value = _places(context, patterns)
-        for value, op in enumerate(tape.ops):
-            asked = by_op.get(op.name, ())
-            if value in by_value:
-                asked = sorted((*asked, *by_value[value]))
-            if not asked or not context.is_live(value):
-                continue
-            for k in asked:
-                attempts += 1
-                found = context.answer(patterns[k], value)
-                if isinstance(found, Match):
-                    matches.append(found)
-                elif found is not None:
-                    near.append(found)
-        return _settled(context, matches, near, attempts)
+    by_value = _places(context, patterns)
+    for value, op in enumerate(context.tape.ops):
+        asked: Sequence[int] = by_op.get(op.name, ())
+        if value in by_value:
+            asked = sorted((*asked, *by_value[value]))
+        if not asked or not context.is_live(value):
+            continue
+        for k in asked:
+            attempts += 1
+            found = context.answer(patterns[k], value)
+            if isinstance(found, Match):
+                matches.append(found)
+            elif found is not None:
+                near.append(found)
+    return _settled(context, matches, near, attempts)
 
 
 def _places(context: Context, patterns: Sequence[Pattern]) -> dict[int, list[int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from topos_core.matching.core import Keys
 from topos_core.matching.func import Func, Kid, digits_of
@@ -12,6 +12,8 @@ from topos_core.matching.labelling import AxisFault
 from topos_core.matching.match import NearMiss
 from topos_core.matching.solving import NumberFault
 from topos_core.matching.term import Missed
+
+_LEAST_SQUARE: Final = 1e-300  # smaller ones have no reciprocal
 
 
 class Words(NamedTuple):
@@ -223,7 +225,8 @@ def _nice(number: float) -> str:
     if not isinstance(number, float) or not math.isfinite(number) or number == int(number):
         return f"{number:.9g}" if isinstance(number, (int, float)) else str(number)
     square = number * number
-    for text, one in (("sqrt({})", square), ("1/sqrt({})", 1 / square)):
+    inverse = 1 / square if square > _LEAST_SQUARE else 0.0
+    for text, one in (("sqrt({})", square), ("1/sqrt({})", inverse)):
         whole = round(one)
         if 2 <= whole <= 1 << 20 and abs(one - whole) < 1e-9 * whole:
             return ("-" if number < 0 else "") + text.format(whole)

@@ -67,7 +67,7 @@ class Uses:
         if op.name in COMMUTES:
             operands.sort()
         if op.name == "constant":
-            return op.name, op.type, _content(op.attributes["value"])
+            return op.name, op.type, content(op.attributes["value"])
         return op.name, tuple(operands), tuple(op.attributes.values()), op.type
 
     def _through(self, op: Op) -> int | None:
@@ -103,7 +103,8 @@ def _is_splat(op: Op) -> bool:
     )
 
 
-def _content(value: Any) -> Any:
+def content(value: Any) -> Any:
+    """Gives what tells a constant from others of its type: its bits, or their digest."""
     array = np.asarray(value)
     data = array.tobytes()
     return (array.shape, data) if len(data) <= 64 else (array.shape, hashlib.blake2b(data, digest_size=16).digest())

@@ -34,11 +34,16 @@ def _root_of_a_negative_multiple(x: Any) -> Any:
     return np.sqrt(x * -2.0) + (x * -3.0) ** 0.5
 
 
+def _factor_too_small_to_square(x: Any) -> Any:
+    powers = np.exp((x - x.max(-1, keepdims=True)) * 1e-200)
+    return powers / powers.sum(-1, keepdims=True) + 0.5 * x * (1 + np.tanh(1e-200 * (x + 1e-250 * x**3)))
+
+
 @pytest.mark.parametrize(
     "program",
     [
         _sum_from_zero, _nothing_of_a_variance, _root_of_nothing, _quotient_by_the_least_number, _power_beyond_range,
-        _root_of_a_negative_multiple,
+        _root_of_a_negative_multiple, _factor_too_small_to_square,
     ],
 )  # fmt: skip
 def test_a_program_with_odd_numbers_is_searched(program):
