@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -11,6 +11,7 @@ from topos_web import payloads
 from topos_web.payloads import Document
 
 Mark = Literal["same", "added", "removed", "retyped"]
+Key = Callable[[Mapping[str, Any]], Hashable]
 MARKS: Final[tuple[Mark, ...]] = ("same", "added", "removed", "retyped")
 
 
@@ -30,7 +31,8 @@ class _Merged:
 def between(before: Document, after: Document) -> dict[str, Any]:
     """Merges two documents' ops for one drawing, and pairs their regions.
 
-    Ops are partners by (scope, name, type, occurrence), then by (scope, name, occurrence). Returns `graph` as the graph
+    Ops are partners by scope, name and type, then by scope and name, then by what they are made of down to the sources,
+    then by what stands right above them; equal ones by their order. So a renamed scope loses nothing. Returns `graph` as the graph
     endpoint does, `marks` per op (an index of `legend`), `of_before` and `of_after` (each document's values in the
     merged numbering), and `regions`: pairs whose verdict differs, with null on the side where there is none.
     """
@@ -43,7 +45,7 @@ def between(before: Document, after: Document) -> dict[str, Any]:
         "of_before": merged.of_before,
         "of_after": merged.of_after,
         "graph": payloads.graph_data(_document(merged)),
-        "regions": list(_regions(before, after)),
+        "regions": list(_regions(merged)),
     }
 
 
@@ -117,11 +119,12 @@ def _partners(before: Document, after: Document) -> list[int]:
     """Gives per op of `after` its partner in `before`, or -1."""
     partners = [-1] * len(after["ops"]["name"])
     free = set(range(len(before["ops"]["name"])))
-    for typed in (True, False):
-        keys = _keys(before, free, typed=typed)
-        known = {key: i for i, key in keys}
+    for keys_of in (_typed_place, _place_of_op, _whole_structure, _near_structure):
         open_ones = {i for i, partner in enumerate(partners) if partner < 0}
-        for i, key in _keys(after, open_ones, typed=typed):
+        if not open_ones or not free:
+            break
+        known = {key: i for i, key in _numbered(keys_of(before), free)}
+        for i, key in _numbered(keys_of(after), open_ones):
             partner = known.get(key, -1)
             if partner in free:
                 partners[i] = partner
@@ -129,44 +132,88 @@ def _partners(before: Document, after: Document) -> list[int]:
     return partners
 
 
-def _keys(document: Document, wanted: set[int], *, typed: bool) -> Iterator[tuple[int, Hashable]]:
+def _numbered(keys: Sequence[Hashable], wanted: set[int]) -> Iterator[tuple[int, Hashable]]:
+    """Gives the wanted ops' keys, equal ones told apart by their order."""
     seen: dict[Hashable, int] = defaultdict(int)
+    for i in sorted(wanted):
+        yield i, (keys[i], seen[keys[i]])
+        seen[keys[i]] += 1
+
+
+def _typed_place(document: Document) -> list[Hashable]:
+    """Keys by scope, name and type."""
+    return [(place, kind) for place, kind in zip(_place_of_op(document), _types(document), strict=True)]
+
+
+def _place_of_op(document: Document) -> list[Hashable]:
+    """Keys by scope and name."""
     ops = document["ops"]
-    for i, (name, type_, location) in enumerate(zip(ops["name"], ops["type"], ops["location"], strict=True)):
-        if i not in wanted:
-            continue
-        scope = tuple(document["scopes"][document["locations"][location][0]])
-        key = (scope, document["names"][name], document["types"][type_] if typed else "")
-        yield i, (*key, seen[key])
-        seen[key] += 1
+    scopes = [tuple(document["scopes"][scope]) for scope, _ in document["locations"]]
+    return [
+        (scopes[location], document["names"][name]) for name, location in zip(ops["name"], ops["location"], strict=True)
+    ]
+
+
+def _whole_structure(document: Document) -> list[Hashable]:
+    """Keys by everything that an op is made of, down to the sources; scopes and places count for nothing."""
+    keys: list[int] = []
+    for row, operands in zip(_rows(document), document["ops"]["operands"], strict=True):
+        keys.append(hash((row, tuple(keys[operand] for operand in operands))))
+    return list(keys)
+
+
+def _near_structure(document: Document) -> list[Hashable]:
+    """Keys by an op, its operands and theirs: what is far above may have changed."""
+    ops, rows = document["ops"], _rows(document)
+    once = [(rows[i], tuple(rows[operand] for operand in operands)) for i, operands in enumerate(ops["operands"])]
+    return [hash((once[i], tuple(once[operand] for operand in operands))) for i, operands in enumerate(ops["operands"])]
+
+
+def _rows(document: Document) -> list[Hashable]:
+    """Gives what each op is by itself; a parameter's attributes are its name, which follows its scope."""
+    ops, types = document["ops"], _types(document)
+    parameters = {row["value"] for row in document["parameters"]}
+    return [
+        (document["names"][name], types[i], "" if i in parameters else attributes)
+        for i, (name, attributes) in enumerate(zip(ops["name"], ops["attributes"], strict=True))
+    ]
 
 
 def _types(document: Document) -> list[str]:
     return [document["types"][row] for row in document["ops"]["type"]]
 
 
-def _regions(before: Document, after: Document) -> Iterator[dict[str, Any]]:
-    left = {region["key"]: region for region in before["regions"]}
-    rest: list[Mapping[str, Any]] = []
-    for region in after["regions"]:
-        partner = left.pop(region["key"], None)
-        if partner is None:
-            rest.append(region)
-        elif partner["verdict"] != region["verdict"]:
-            yield {"before": partner, "after": region}
-    by_place = {_place(region): region for region in _latest_first(list(left.values()))}
-    for region in rest:  # the same pattern at the same place, written otherwise
-        partner = by_place.pop(_place(region), None)
-        if partner is not None:
-            left.pop(partner["key"])
-        if partner is None or partner["verdict"] != region["verdict"]:
-            yield {"before": partner, "after": region}
-    for region in left.values():
-        yield {"before": region, "after": None}
+def _regions(merged: _Merged) -> Iterator[dict[str, Any]]:
+    """Pairs regions by key, by place, by the op that they root at, and by what they are; gives the pairs that moved."""
+    left = {region["id"]: region for region in merged.before["regions"]}
+    rest = {region["id"]: region for region in merged.after["regions"]}
+    passes: tuple[tuple[Key, Key], ...] = (
+        (_key, _key),
+        (_place, _place),
+        (lambda r: (r["pattern"], merged.of_before[r["root"]]), lambda r: (r["pattern"], merged.of_after[r["root"]])),
+        (_kind, _kind),
+    )
+    for key_before, key_after in passes:
+        known: dict[Hashable, list[Mapping[str, Any]]] = defaultdict(list)
+        for region in left.values():
+            known[key_before(region)].append(region)
+        for region in list(rest.values()):
+            found = known.get(key_after(region))
+            if found:
+                partner = found.pop(0)
+                del left[partner["id"]], rest[region["id"]]
+                if partner["verdict"] != region["verdict"]:
+                    yield {"before": partner, "after": region}
+    yield from ({"before": None, "after": region} for region in rest.values())
+    yield from ({"before": region, "after": None} for region in left.values())
 
 
-def _latest_first(regions: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    return regions[::-1]
+def _key(region: Mapping[str, Any]) -> Hashable:
+    return str(region["key"])
+
+
+def _kind(region: Mapping[str, Any]) -> Hashable:
+    return (region["pattern"], region["fingerprint"])
 
 
 def _place(region: Mapping[str, Any]) -> Hashable:

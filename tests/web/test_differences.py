@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+from collections import Counter
 from typing import Any
 
 from tests.web.documents import Builder, Document, convolution, decoder, norms
@@ -83,3 +85,41 @@ def test_regions_tell_only_what_moved() -> None:
     }  # fmt: skip
     assert told == {(("convolution", "blocked"), None), (None, ("conv_bn_activation", "taken"))}
     assert between(observed, observed)["regions"] == []
+
+
+def rescoped(document: Document, old: str, new: str) -> Document:
+    """The document as a rename of a scope would make it: regions' keys follow."""
+    text = json.dumps(document)
+    return json.loads(text.replace(f'"{old}', f'"{new}').replace(f"/{old}", f"/{new}"))
+
+
+def test_a_renamed_scope_loses_and_gains_nothing() -> None:
+    before = decoder(300)
+    after = rescoped(before, "layer", "block")
+    assert {scope[0] for scope in after["scopes"] if scope} != {scope[0] for scope in before["scopes"] if scope}
+    diff = between(before, after)
+    assert {MARKS[mark] for mark in diff["marks"]} == {"same"}
+    assert diff["of_before"] == diff["of_after"]
+    assert diff["regions"] == []
+
+
+def test_a_renamed_scope_and_a_changed_op_above_it_mark_the_change_alone() -> None:
+    before = decoder(300)
+    after = rescoped(before, "layer", "block")
+    first = next(i for i, operands in enumerate(after["ops"]["operands"]) if operands)
+    after["names"].append("cbrt")
+    after["ops"]["name"][first] = len(after["names"]) - 1
+    found = {MARKS[mark] for mark in between(before, after)["marks"]}
+    assert found <= {"same", "added", "removed"}
+    counted = Counter(MARKS[mark] for mark in between(before, after)["marks"])
+    assert counted["added"] == counted["removed"] <= 4
+
+
+def test_a_verdict_that_moved_in_a_renamed_scope_is_one_transition() -> None:
+    before = decoder(300)
+    after = rescoped(before, "layer", "block")
+    taken = next(region for region in after["regions"] if region["verdict"] == "taken")
+    taken["verdict"] = "declined"
+    (pair,) = between(before, after)["regions"]
+    assert (pair["before"]["verdict"], pair["after"]["verdict"]) == ("taken", "declined")
+    assert pair["before"]["id"] == pair["after"]["id"]

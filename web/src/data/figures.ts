@@ -36,7 +36,8 @@ export function words(name: string): string {
 /** A headline without the verdict behind it, which stands beside it. */
 export function titleOf(region: Region): string {
   const at = region.headline.lastIndexOf(': ');
-  return at > 0 ? region.headline.slice(0, at) : region.headline;
+  // an arrow is one sign: no line ends inside it
+  return (at > 0 ? region.headline.slice(0, at) : region.headline).replaceAll('->', '-\u2060>');
 }
 
 /** One row of the cost table: what it is now, and what it would be or is when taken. */

@@ -109,10 +109,18 @@ export function drawFar(context: CanvasRenderingContext2D, view: FarView): void 
   context.globalAlpha = 1;
   // what must be found from any height keeps its size on the screen
   context.font = '600 11px system-ui, "DejaVu Sans", sans-serif';
-  context.fillStyle = colours.text;
-  for (const box of scene.boxes) {
-    if (box.kind === 'op' || box.width * k < 64 || !seen(box.x, box.y, box.width, box.height)) continue;
-    context.fillText(scopeTitle(tree.scopes[box.id]), box.x * k + camera.x + 5, Math.max(12, box.y * k + camera.y + 13), box.width * k - 8);
+  const names = scene.boxes.filter((box) => box.kind !== 'op' && box.width * k >= 40 && seen(box.x, box.y, box.width, box.height));
+  const written: Place[] = [];
+  for (const box of names.sort((a, b) => b.width * b.height - a.width * a.height)) {
+    const title = scopeTitle(tree.scopes[box.id]);
+    const place = { x: box.x * k + camera.x + 3, y: Math.max(1, box.y * k + camera.y + 2), width: context.measureText(title).width + 6, height: 14 };
+    // a name that would be squeezed, or stand on that of the scope around it, is left to a closer look
+    if (place.width > box.width * k || written.some((other) => overlap(place, other))) continue;
+    written.push(place);
+    context.fillStyle = box.kind === 'frame' ? colours.frame : colours.node;
+    context.fillRect(place.x, place.y, place.width, place.height);
+    context.fillStyle = colours.text;
+    context.fillText(title, place.x + 3, place.y + 11);
   }
   for (const box of blocked) {
     const [x, y] = [(box.x + box.width / 2) * k + camera.x, (box.y + box.height / 2) * k + camera.y];
@@ -123,6 +131,17 @@ export function drawFar(context: CanvasRenderingContext2D, view: FarView): void 
     context.arc(x, y, 3, 0, 7);
     context.fill();
   }
+}
+
+interface Place {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+function overlap(one: Place, other: Place): boolean {
+  return one.x < other.x + other.width && other.x < one.x + one.width && one.y < other.y + other.height && other.y < one.y + one.height;
 }
 
 /** Fills that differ without colour: plain, hatched, dotted; at one size on the screen. */

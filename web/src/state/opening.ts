@@ -3,6 +3,7 @@
 import { enclosing, type Tree } from '../data/scopes';
 
 const MOST_BOXES = 48;
+const MOST_IN_THE_MAIN_SCOPE = 160;
 
 export function openedAtFirst(tree: Tree): Set<number> {
   const open = new Set<number>([0]);
@@ -13,7 +14,9 @@ export function openedAtFirst(tree: Tree): Set<number> {
     for (const id of queue) {
       const scope = tree.scopes[id];
       const drawn = scope.kind === 'fold' ? tree.scopes[~scope.children[0]].children : scope.children;
-      if (boxes + drawn.length - 1 > MOST_BOXES) continue;
+      // a scope that is nearly the whole model says nothing while it is closed
+      const most = scope.end - scope.begin > tree.order.length / 2 ? MOST_IN_THE_MAIN_SCOPE : MOST_BOXES;
+      if (boxes + drawn.length - 1 > most) continue;
       boxes += drawn.length - 1;
       open.add(id);
       next.push(...drawn.filter((child) => child < 0).map((child) => ~child));
