@@ -71,11 +71,13 @@ class Initial:
             knows no trust: the user's list of trusted folders then decides.
         trust_command: The editor's own command that opens its trust dialog.
         interpreter: The Python that runs user code.
+        framed: Whether the editor shows the plan's page in a panel of its own, which VS Code's extension does.
     """
 
     untrusted: bool | None = None
     trust_command: str | None = None
     interpreter: str | None = None
+    framed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def read_initial(options: Any) -> tuple[Initial, Read]:
         ("untrustedWorkspace", "untrusted", bool),
         ("trustCommand", "trust_command", str),
         ("interpreter", "interpreter", str),
+        ("framedViewer", "framed", bool),
     ):
         value = table.get(key)
         if isinstance(value, kind):
@@ -187,7 +190,7 @@ def _verdicts(value: Any) -> frozenset[str]:
     return frozenset(value)
 
 
-_INITIAL: Final = ("untrustedWorkspace", "trustCommand", "interpreter", "settings")
+_INITIAL: Final = ("untrustedWorkspace", "trustCommand", "interpreter", "framedViewer", "settings")
 _READERS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "trace": ("trace", _one_of(TRIGGERS)),
     "debounceMs": ("debounce", _milliseconds),

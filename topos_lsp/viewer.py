@@ -48,8 +48,9 @@ class _Viewer:
 
 @dataclass(slots=True)
 class Viewers:
-    """Every viewer by the file that it shows."""
+    """Every viewer by the file that it shows; `framed` is for an editor that shows the page in a panel of its own."""
 
+    framed: bool = False
     _running: OrderedDict[str, _Viewer] = field(default_factory=OrderedDict)
     _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -62,7 +63,7 @@ class Viewers:
         async with self._starting:
             viewer = self._running.get(path)
             if viewer is None or viewer.process.returncode is not None:
-                viewer = self._running[path] = await _start(path)
+                viewer = self._running[path] = await _start(path, self.framed)
             self._running.move_to_end(path)
             while len(self._running) > _MOST:
                 await self._running.popitem(last=False)[1].end()
@@ -83,11 +84,11 @@ def fragment(target: str | None, region: str | None) -> str:
     return f"#plan={plan}" + (f"&sel={quote(f'r:{region}', safe='')}" if region is not None else "")
 
 
-async def _start(path: str) -> _Viewer:
+async def _start(path: str, framed: bool) -> _Viewer:
     folder = os.path.dirname(os.path.dirname(os.path.abspath(topos_core.__file__)))
     inherited = os.environ.get("PYTHONPATH")
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-c", _PROGRAM, "--no-browser", "--port", "0", path,
+        sys.executable, "-P", "-c", _PROGRAM, "--no-browser", "--port", "0", *(["--framed"] if framed else []), path,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         start_new_session=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (folder, inherited)))},
     )  # fmt: skip

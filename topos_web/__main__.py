@@ -56,7 +56,9 @@ def _view(options: argparse.Namespace, stop: server.Stop) -> int:
                 told.add(plan.target)
                 print(render_plan(plan.document), flush=True)
 
-    server.serve(planner, options.port, stop, profiles=profiles, listening=listening, traced=traced)
+    server.serve(
+        planner, options.port, stop, profiles=profiles, framed=options.framed, listening=listening, traced=traced
+    )
     return 0
 
 
@@ -82,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--untrusted", action="store_true", help="run only files of folders that the user trusts")
     parser.add_argument("--no-browser", action="store_true", help="print the plan and the URL, open nothing")
+    parser.add_argument("--framed", action="store_true", help="let VS Code show the page in a panel of its own")
     return parser
 
 

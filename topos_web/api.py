@@ -194,7 +194,11 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
 
     @api.get("/events", summary="Server-sent events: a plan changed, a trace failed")
     def events() -> StreamingResponse:
-        return StreamingResponse(hub.stream(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+        plain = {
+            "x-accel-buffering": "no",
+            "cache-control": "no-cache, no-transform",
+        }  # a proxy that packs holds events back
+        return StreamingResponse(hub.stream(), media_type="text/event-stream", headers=plain)
 
     return api
 

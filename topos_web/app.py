@@ -15,8 +15,8 @@ from topos_web.security import Guard
 from topos_web.static import StaticFile
 
 
-def build(plans: Plans, hub: Hub, token: str, files: dict[str, StaticFile]) -> ASGIApp:
-    """Builds the guarded application."""
+def build(plans: Plans, hub: Hub, token: str, files: dict[str, StaticFile], *, framed: bool = False) -> ASGIApp:
+    """Builds the guarded application; `framed` lets VS Code show its page in a panel."""
     app = FastAPI(title="topos viewer", version="1", docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json")
     app.include_router(api.router(plans, hub))
     app.add_exception_handler(api.Refused, api.refused)
@@ -40,4 +40,4 @@ def build(plans: Plans, hub: Hub, token: str, files: dict[str, StaticFile]) -> A
             return Response(status_code=304, headers=headers)
         return Response(found.body, media_type=found.media_type, headers=headers)
 
-    return Guard(app, token, frozenset(files))
+    return Guard(app, token, frozenset(files), framed=framed)

@@ -22,6 +22,9 @@ HEADERS: Final = {
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
+FRAMED: Final = (
+    "frame-ancestors 'self' vscode-webview: vscode-file:"  # a panel of VS Code, on a desktop or behind its proxy
+)
 LARGEST_BODY: Final = 256 * 1024
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
@@ -35,18 +38,18 @@ class Refusal:
     message: str
 
 
-def refusal(scope: Scope, token: str) -> Refusal | None:
+def refusal(scope: Scope, token: str, *, framed: bool = False) -> Refusal | None:
     """Judges a request by its headers and query; None where it may pass.
 
     A valid token waives the Host check, so that the page works behind a proxy; a request that another site's page sends
-    is refused even with a token.
+    is refused even with a token. `framed` lets an editor's page open ours in a frame; who may is in the answer's policy.
     """
     headers = Headers(scope=scope)
     if not _token_matches(scope, headers, token):
         if urlsplit(f"//{headers.get('host', '')}").hostname not in {host.strip("[]") for host in LOOPBACK}:
             return Refusal(403, "host", "the Host header names no loopback address; open the printed URL")
         return Refusal(401, "token", "the token is missing or wrong; open the URL that topos view printed")
-    if not _same_origin(headers):
+    if not _same_origin(headers, ("document", "iframe") if framed else ("document",)):
         return Refusal(403, "origin", "the request comes from another site's page; open the printed URL instead")
     return None
 
@@ -54,17 +57,22 @@ def refusal(scope: Scope, token: str) -> Refusal | None:
 class Guard:
     """Wraps the application: strips a proxy's path prefix, refuses strangers and large bodies, adds the headers."""
 
-    def __init__(self, app: ASGIApp, token: str, files: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, token: str, files: frozenset[str], *, framed: bool = False) -> None:
         self._app = app
         self._token = token
         self._files = files
+        self._framed = framed
+        policy = (
+            CONTENT_SECURITY_POLICY.replace("frame-ancestors 'none'", FRAMED) if framed else CONTENT_SECURITY_POLICY
+        )
+        self._headers = {**HEADERS, "content-security-policy": policy}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers what is refused, and hands the rest on without a proxy's prefix."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        refused = refusal(scope, self._token)
+        refused = refusal(scope, self._token, framed=self._framed)
         if scope["type"] == "websocket":  # the page has none: nobody else may open one either
             await send({"type": "websocket.close", "code": 1008})
             return
@@ -72,11 +80,11 @@ class Guard:
             refused = Refusal(413, "size", f"the body is larger than {LARGEST_BODY} bytes")
         if refused is not None:
             answer = JSONResponse({"code": refused.code, "message": refused.message}, status_code=refused.status)
-            await answer(scope, receive, _with_headers(send))
+            await answer(scope, receive, _with_headers(send, self._headers))
             return
         path = without_prefix(scope["path"], self._files)
         inner = {**scope, "path": path, "raw_path": path.encode()}
-        await self._app(inner, _limited(receive), _with_headers(send))
+        await self._app(inner, _limited(receive), _with_headers(send, self._headers))
 
 
 def without_prefix(path: str, files: frozenset[str]) -> str:
@@ -96,11 +104,11 @@ def _token_matches(scope: Scope, headers: Headers, token: str) -> bool:
     return any(hmac.compare_digest(one.encode(), token.encode()) for one in given)
 
 
-def _same_origin(headers: Headers) -> bool:
+def _same_origin(headers: Headers, opened: tuple[str, ...]) -> bool:
     """Whether the page that sends this is ours: the browser's own word where it gives one, else Origin against Host."""
     site = headers.get("sec-fetch-site")
     if site is not None:
-        followed = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+        followed = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") in opened
         return site in ("same-origin", "none") or followed  # a link to the printed URL may stand anywhere
     origin = headers.get("origin")
     if origin is None:
@@ -129,11 +137,11 @@ def _limited(receive: Receive) -> Receive:
     return limited
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(send: Send, carried: dict[str, str]) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
+            for name, value in carried.items():
                 headers[name] = value
             headers.setdefault("cache-control", "no-cache")
         await send(message)

@@ -74,10 +74,14 @@ def serve(
     stop: Stop,
     *,
     profiles: Sequence[Profile] = (),
+    framed: bool = False,
     listening: Callable[[str], None],
     traced: Callable[[Sequence[Plan]], None],
 ) -> None:
-    """Serves until `stop` is asked; calls `listening` with the URL at once and `traced` after every trace that changed a plan."""
+    """Serves until `stop` is asked; calls `listening` with the URL at once and `traced` after every trace that changed a plan.
+
+    `framed` lets VS Code show the page in a panel of its own; otherwise no page may hold it in a frame.
+    """
     token = secrets.token_urlsafe(24)
     hub = Hub()
 
@@ -91,7 +95,7 @@ def serve(
     bound = bind(port)
     bound.listen(128)  # who reads the URL may connect at once; the server takes over what waits
     config = uvicorn.Config(
-        app.build(plans, hub, token, static.load()), log_level="error", access_log=False, server_header=False,
+        app.build(plans, hub, token, static.load(), framed=framed), log_level="error", access_log=False, server_header=False,
         timeout_graceful_shutdown=2, ws="none", lifespan="off",
     )  # fmt: skip
     watcher = Watcher(planner.files, lambda: _quietly(plans, hub))

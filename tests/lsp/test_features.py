@@ -144,7 +144,9 @@ def test_fixes_end_the_finding_that_they_are_offered_for(shared, opened, observe
 
     text = (ROOT / "examples" / "observed.py").read_text()
     found = {each["title"]: each for each in actions(shared, observed_buffer, 13, 6, ["quickfix"])}
-    assert list(found) == ["stop observing `columns`", "leave TP101 out here with a comment"]
+    move = "observe `np.maximum(hidden, 0)` instead"
+    assert list(found) == [move, "stop observing `columns`", "leave TP101 out here with a comment"]
+    assert found[move]["isPreferred"]
     assert found["stop observing `columns`"]["diagnostics"][0]["code"] == "TP101"
     version, removed = apply(text, found["stop observing `columns`"]["edit"])
     assert version == 1
@@ -153,7 +155,9 @@ def test_fixes_end_the_finding_that_they_are_offered_for(shared, opened, observe
     assert 'tp.observe(columns, "columns")  # topos: ignore[TP101]\n' in ignored
     shared.change(observed_buffer, ignored, 2)
     shared.wait_for_diagnostics(observed_buffer, lambda found: not found)
-    shared.change(observed_buffer, removed, 3)
+    shared.change(observed_buffer, apply(text, found[move]["edit"])[1], 3)
+    shared.wait_for_hints(observed_buffer, lambda found: found.get(14) == "taken: conv_bn_activation")
+    shared.change(observed_buffer, removed, 4)
     shared.wait_for_hints(observed_buffer, lambda found: found.get(14) == "taken: conv_bn_activation")
 
 

@@ -112,6 +112,11 @@ def test_vscode_shows_everything_once_the_workspace_is_trusted(code, tmp_path):
         page.locator(".codelens-decoration", has_text="1 blocked").first.wait_for(state="detached")
         page.wait_for_function(r"/taken:\s*conv_bn_activation/.test(document.querySelector('.view-lines').innerText)")
         page.screenshot(path=str(pictures / "vscode-fixed.png"))
+        page.locator(".codelens-decoration a", has_text="open plan").last.click()
+        plan = _plan(page)
+        plan.locator("text=/batch norm/").first.wait_for()
+        page.wait_for_timeout(1500)
+        page.screenshot(path=str(pictures / "vscode-plan.png"))
         assert page.locator(".notification-toast", has_text="topos").count() == 0
         browser.close()
 
@@ -119,3 +124,14 @@ def test_vscode_shows_everything_once_the_workspace_is_trusted(code, tmp_path):
 def _open(page):
     page.locator(".explorer-folders-view .monaco-list-row", has_text="observed.py").first.dblclick()
     page.locator(".view-line", has_text="def hidden_observed").first.wait_for()
+
+
+def _plan(page):
+    """Waits for the plan's page, which stands in a frame of a panel's frame, and gives it."""
+    deadline = time.monotonic() + 45
+    while time.monotonic() < deadline:
+        for frame in page.frames:
+            if "token=" in frame.url and "/proxy/" in frame.url:
+                return frame
+        page.wait_for_timeout(200)
+    raise AssertionError([frame.url for frame in page.frames])

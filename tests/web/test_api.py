@@ -190,6 +190,20 @@ def test_diff_with_the_plan_before_the_save(client: TestClient, planner: GivenPl
     assert told == [(None, "conv_bn_activation"), ("blocked", None)]
 
 
+def test_events_are_not_to_be_packed_on_the_way(plans: Plans) -> None:
+    """A proxy that compresses answers holds events back until there are enough of them."""
+    from tests.web.serving import TOKEN
+    from topos_web import app, static
+    from topos_web.events import Hub
+
+    hub = Hub()
+    hub.close()  # the stream then ends behind its first line
+    with TestClient(app.build(plans, hub, TOKEN, static.load()), base_url="http://127.0.0.1") as client:
+        answer = client.get(f"/api/v1/events?token={TOKEN}")
+    assert answer.text.startswith(": open")
+    assert "no-transform" in answer.headers["cache-control"]
+
+
 def test_openapi_describes_every_route(client: TestClient) -> None:
     spec = client.get("/api/v1/openapi.json").json()
     names = {path.rsplit("/", 1)[1] for path in spec["paths"]}

@@ -5,6 +5,9 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from tests.web.serving import TOKEN
+from topos_web import app, static
+from topos_web.events import Hub
+from topos_web.plans import Plans
 from topos_web.security import LARGEST_BODY, without_prefix
 
 PATHS = ["/", "/app.js", "/favicon.svg", "/api/v1/plans", "/api/v1/openapi.json", "/api/v1/events", "/nothing"]
@@ -105,6 +108,29 @@ def test_every_answer_carries_the_headers(client: TestClient, path: str) -> None
     assert "unsafe" not in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"
+
+
+@pytest.fixture
+def framed(client: TestClient, plans: Plans) -> TestClient:
+    """Gives a client of a server whose page VS Code may show in a panel."""
+    application = app.build(plans, Hub(), TOKEN, static.load(), framed=True)
+    return TestClient(application, base_url="http://127.0.0.1:8470", headers=client.headers)
+
+
+IN_FRAME = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe"}
+
+
+def test_only_an_editor_may_hold_the_page_in_a_frame_and_only_when_asked(
+    client: TestClient, framed: TestClient
+) -> None:
+    assert client.get("/", headers=IN_FRAME).status_code == 403
+    answer = framed.get("/", headers=IN_FRAME)
+    assert answer.status_code == 200
+    policy = answer.headers["content-security-policy"]
+    assert policy.endswith("; frame-ancestors 'self' vscode-webview: vscode-file:")
+    assert policy.count("frame-ancestors") == 1
+    assert framed.get("/", headers={"sec-fetch-site": "cross-site", "sec-fetch-dest": "empty"}).status_code == 403
+    assert framed.get("/", headers={**IN_FRAME, "authorization": "Bearer wrong"}).status_code == 401
 
 
 def test_a_refusal_carries_the_headers_too(stranger: TestClient) -> None:

@@ -16,13 +16,15 @@ from topos_core.document.codes import CODES, WORDS
 from topos_core.document.formats.errors import place_of, shown
 from topos_core.errors import ConfigurationError
 from topos_core.session.dimensions import refuse_unknown_dims
+from topos_core.session.entries import split_lines
 from topos_core.session.projects import projects
+from topos_core.session.sources import MODEL_FILES, read_source
 from topos_core.session.workspace import Target, parse_target
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
-    parser.add_argument("subject", metavar="TARGET[:LINE]|PATTERN|CODE")
+    parser.add_argument("subject", metavar="TARGET[:LINE[:COLUMN]]|PATTERN|CODE")
     add_consumer(parser)
     add_fidelity(parser)
     add_cost(parser)
@@ -49,6 +51,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _explain_target(target: Target, arguments: argparse.Namespace, terminal: Terminal) -> int:
+    _check_place(target)
     with projects(terminal.progress, untrusted=arguments.untrusted) as opened:
         workspace = opened.workspace(target.path)
         options = request_options(arguments, workspace.configuration, "reference")
@@ -68,12 +71,12 @@ def _explain_target(target: Target, arguments: argparse.Namespace, terminal: Ter
         told_here = {
             finding["region"]
             for finding in entry["document"]["findings"]
-            if finding["path"] == relative and finding["line"] == target.line
+            if finding["path"] == relative and finding["line"] == target.line and _in_columns(finding, target)
         }
         regions = [
             region
             for region in entry["document"]["regions"]
-            if target.line is None or region["id"] in told_here or _covers(region, relative, target.line)
+            if target.line is None or region["id"] in told_here or _covers(region, relative, target)
         ]
         if regions:
             terminal.data(terminal.paint(shown(entry["target"]), "strong"))
@@ -81,13 +84,45 @@ def _explain_target(target: Target, arguments: argparse.Namespace, terminal: Ter
             terminal.data("\n".join(_region(region, entry["document"], terminal)))
         told += len(regions)
     if not told and status == OK:
-        where = f"{relative}:{target.line}" if target.line else relative
+        where = ":".join(str(part) for part in (relative, target.line, target.column) if part is not None)
         terminal.message(f"nothing was recognised at {where}: its ops run as recorded")
     return status
 
 
-def _covers(region: Mapping[str, Any], path: str, line: int) -> bool:
-    return any(span["path"] == path and span["line"] <= line <= span["end_line"] for span in region["spans"])
+def _check_place(target: Target) -> None:
+    """Refuses a line that the file has not, and a column that its line has not.
+
+    Raises:
+        ConfigurationError: TP505, with what the file has.
+    """
+    if target.line is None or not os.path.isfile(target.path) or target.path.endswith(MODEL_FILES):
+        return
+    name = os.path.basename(target.path)
+    lines = split_lines(read_source(target.path))
+    if len(lines) > 1 and not lines[-1]:
+        del lines[-1]  # what stands behind the last line end is no line to a person
+    if not 1 <= target.line <= len(lines):
+        raise ConfigurationError(f"{name} has lines 1 to {len(lines)}, not {target.line}", code="TP505")
+    columns = len(lines[target.line - 1]) + 1
+    if target.column is not None and not 1 <= target.column <= columns:
+        text = f"line {target.line} of {name} has columns 1 to {columns}, not {target.column}"
+        raise ConfigurationError(text, code="TP505")
+
+
+def _covers(region: Mapping[str, Any], path: str, target: Target) -> bool:
+    """Says whether one of a region's expressions stands at the line, and at the column where one is asked for."""
+    line = target.line
+    return line is not None and any(
+        span["path"] == path and span["line"] <= line <= span["end_line"] and _in_columns(span, target)
+        for span in region["spans"]
+    )
+
+
+def _in_columns(span: Mapping[str, Any], target: Target) -> bool:
+    if target.line is None or target.column is None:
+        return True
+    at = target.line, target.column - 1
+    return (span["line"], span["column"]) <= at < (span["end_line"], span["end_column"])
 
 
 def _region(region: Mapping[str, Any], document: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:

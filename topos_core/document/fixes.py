@@ -94,7 +94,7 @@ class _File:
         return Edit(Span(path, statement.lineno, 0, statement.end_lineno + 1, 0), "")
 
     def move(self, call: ast.Call, free: Span, path: str) -> tuple[str, tuple[Edit, ...]] | None:
-        """Observes the variable that holds the free value, behind its assignment, instead."""
+        """Observes the free value instead: its variable, behind the assignment, or else the expression where it stands."""
         removed = self.removal(call, path)
         statement, block = self._statement(call)
         if removed is None or statement is None:
@@ -122,17 +122,33 @@ class _File:
                 ):  # the observation already stands there: one edit, no overlap
                     return target, (Edit(removed.place, inserted.text),)
                 return target, tuple(sorted((removed, inserted), key=lambda edit: edit.place))
+        return self._wrapped(call, block, removed, free, path)
+
+    def _wrapped(
+        self, call: ast.Call, block: list[ast.stmt], removed: Edit, free: Span, path: str
+    ) -> tuple[str, tuple[Edit, ...]] | None:
+        """Puts the observation around an expression of the same block, which it passes on as it is."""
+        if free.line != free.end_line or not call.args:
+            return None
+        for other in block:
+            for node in ast.walk(other) if isinstance(other, (ast.Assign, ast.Return, ast.Expr)) else ():
+                if isinstance(node, ast.expr) and self.place(node, free.path) == free:
+                    written = ast.get_source_segment(self.text, node) or ""
+                    called = ast.get_source_segment(self.text, call.func) or "tp.observe"
+                    before = Span(path, free.line, free.column, free.line, free.column)
+                    behind = Span(path, free.line, free.end_column, free.line, free.end_column)
+                    edits = (removed, Edit(before, f"{called}("), Edit(behind, f"{self._label(call, None)})"))
+                    return written, tuple(sorted(edits, key=lambda edit: edit.place))
         return None
 
-    def _label(self, call: ast.Call, target: str) -> str:
+    def _label(self, call: ast.Call, target: str | None) -> str:
         """Names the new value after its variable where the old one was named after its own; other labels stay."""
         observed = call.args[0]
-        assert isinstance(observed, ast.Name)
         rest = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
         if not rest:
             return ""
-        if isinstance(rest[0], ast.Constant) and rest[0].value == observed.id:
-            return f', "{target}"'
+        if isinstance(observed, ast.Name) and isinstance(rest[0], ast.Constant) and rest[0].value == observed.id:
+            return f', "{target}"' if target is not None else ""
         return f", {ast.get_source_segment(self.text, rest[0])}"
 
     def place(self, node: ast.expr | ast.stmt, path: str) -> Span:

@@ -26,12 +26,13 @@ _LEFT_OUT: Final = frozenset({"node_modules", "__pycache__", "build", "dist", "s
 class Target:
     """One file of a project and, unless all its entries are meant, the name of one.
 
-    `path` is absolute; `line` counts from 1 and is only understood by `topos explain`.
+    `path` is absolute; `line` and `column` count from 1 and are only understood by `topos explain`.
     """
 
     path: str
     name: str | None = None
     line: int | None = None
+    column: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,23 +112,20 @@ def find_root(path: str) -> str:
 
 
 def parse_target(text: str) -> Target:
-    """Reads `path/model.py`, `path/model.py:name`, `path/model.py:name:LINE`, `path/model.py:LINE`, `model.onnx` or a folder.
+    """Reads `path/model.py`, `path/model.py:name`, either with `:LINE` or `:LINE:COLUMN` behind, `model.onnx` or a folder.
 
     Raises:
         ConfigurationError: TP505, no such file, or a name that is none.
     """
-    path, name, line = text, None, None
-    if not os.path.exists(path):
-        path, separator, last = path.rpartition(":")
-        if separator and last.isdecimal():
-            line = int(last)
-            if not os.path.exists(path) and ":" in path:
-                path, _, last = path.rpartition(":")
-                name = last
-        elif separator:
-            name = last
-        else:
-            path = text
+    path, name = text, None
+    numbers: list[int] = []
+    while not os.path.exists(path) and len(numbers) < 2:
+        before, separator, last = path.rpartition(":")
+        if not separator or not last.isdecimal():
+            break
+        path, numbers = before, [int(last), *numbers]
+    if not os.path.exists(path) and ":" in path:
+        path, _, name = path.rpartition(":")
     if not os.path.exists(path):
         raise ConfigurationError(
             f"{path or text} does not exist; a target is written `path/model.py:name`", code="TP505"
@@ -136,7 +134,8 @@ def parse_target(text: str) -> Target:
         raise ConfigurationError(f"{name!r} is no name; a target is written `path/model.py:name`", code="TP505")
     if name is not None and not os.path.isfile(path):
         raise ConfigurationError(f"{path} is a folder, so it has no {name!r}; name a file of it", code="TP505")
-    return Target(os.path.abspath(path), name, line)
+    line, column = (*numbers, None, None)[:2]
+    return Target(os.path.abspath(path), name, line, column)
 
 
 def marked_files(folder: str, exclude: tuple[str, ...] = ()) -> Iterator[str]:

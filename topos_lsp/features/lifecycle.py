@@ -24,6 +24,7 @@ def register(server: Server) -> None:
         server.tracing.settings = read.settings
         configuration.tell(server, read.problems)
         server.homes.initial = server.initial
+        server.viewers.framed = server.initial.framed
         folders = [folder.uri for folder in params.workspace_folders or ()]
         if not folders and params.root_uri:
             folders = [params.root_uri]

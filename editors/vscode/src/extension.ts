@@ -12,6 +12,7 @@ let restarting: Promise<void> = Promise.resolve();
 let started = '';
 let log: vscode.OutputChannel;
 let status: vscode.LanguageStatusItem;
+let plan: vscode.WebviewPanel | undefined;
 
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
   log = vscode.window.createOutputChannel('topos');
@@ -57,6 +58,7 @@ async function start(): Promise<void> {
       untrustedWorkspace: !vscode.workspace.isTrusted,
       trustCommand: 'workbench.trust.manage',
       interpreter: settings.get<string | null>('interpreter') ?? undefined,
+      framedViewer: beside(),
       settings: sent(settings),
     },
     middleware: {
@@ -69,7 +71,7 @@ async function start(): Promise<void> {
       window: {
         showDocument: async (params, next) => {
           const uri = vscode.Uri.parse(params.uri, true);
-          if (params.external && /^https?$/.test(uri.scheme)) return { success: await vscode.env.openExternal(await vscode.env.asExternalUri(uri)) };
+          if (params.external && /^https?$/.test(uri.scheme)) return { success: await showPlan(await vscode.env.asExternalUri(uri)) };
           const shown = await next(params, new vscode.CancellationTokenSource().token);
           return 'success' in shown ? shown : { success: false };
         },
@@ -92,6 +94,30 @@ async function start(): Promise<void> {
   }
 }
 
+function beside(): boolean {
+  return vscode.workspace.getConfiguration(SECTION).get<string>('openPlan', 'beside') === 'beside';
+}
+
+/** Shows the plan's page in one panel beside the editor, or in the browser where the user wants that. */
+async function showPlan(address: vscode.Uri): Promise<boolean> {
+  if (!beside()) return vscode.env.openExternal(address);
+  if (plan === undefined) {
+    plan = vscode.window.createWebviewPanel('topos.plan', 'topos plan', { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true }, { enableScripts: true, retainContextWhenHidden: true });
+    plan.onDidDispose(() => { plan = undefined; });
+  } else plan.reveal(undefined, true);
+  plan.webview.html = framed(address.toString(true));
+  return true;
+}
+
+/** A page that is nothing but a frame around another one; its policy lets nothing else in. */
+function framed(address: string): string {
+  const source = address.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+  const origin = new URL(address).origin;
+  return `<!DOCTYPE html><html><head><meta http-equiv="Content-Security-Policy" content="default-src 'none'; frame-src ${origin}; style-src 'unsafe-inline'">
+<style>html, body, iframe { margin: 0; padding: 0; border: 0; width: 100%; height: 100vh; display: block }</style></head>
+<body><iframe title="topos plan" src="${source}"></iframe></body></html>`;
+}
+
 /** Ends the server and starts it anew; one restart after the other, since trust and settings often change together. */
 function restart(): Promise<void> {
   restarting = restarting.then(async () => {
@@ -108,10 +134,10 @@ function restart(): Promise<void> {
   return restarting;
 }
 
-/** The settings that name programs, as text to compare. */
+/** The settings that the server is started with, as text to compare. */
 function programs(): string {
   const settings = vscode.workspace.getConfiguration(SECTION);
-  return JSON.stringify([settings.get('command'), settings.get('interpreter')]);
+  return JSON.stringify([settings.get('command'), settings.get('interpreter'), beside()]);
 }
 
 /** The settings as the server reads them: nothing that is left to its defaults, nothing that starts a program. */

@@ -270,6 +270,23 @@ def test_explain_tells_of_a_line_and_of_a_pattern(project, capsys):
     assert "Recognises" in check(capsys, "explain", "convolution")
 
 
+def test_explain_asks_the_expression_at_a_column_alone(project, capsys):
+    out = check(capsys, "explain", "model.py:plain:10:12", "--cost", "always")
+    assert "convolution" in out
+    check(capsys, "explain", "model.py:plain:10:5", "--cost", "always", err="nothing was recognised at model.py:10:5")
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("24", "model.py has lines 1 to 23, not 24"), ("0", "not 0"),
+        ("10:99", "line 10 of model.py has columns 1 to 47, not 99"), ("10:0", "not 0"),
+    ],
+)  # fmt: skip
+def test_explain_refuses_a_place_that_the_file_has_not(project, capsys, place, said):
+    assert check(capsys, "explain", f"model.py:{place}", status=2, err=said) == ""
+
+
 def test_what_code_prints_goes_nowhere_near_the_data(project, capsys):
     assert "tracing scaled" not in check(capsys, "plan", "model.py:scaled", "--json", "--dim", "N=2")
 

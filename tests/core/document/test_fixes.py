@@ -45,6 +45,23 @@ def test_the_observation_moves_behind_the_regions_result_or_goes() -> None:
     }
 
 
+def test_a_free_value_without_a_variable_is_observed_where_it_stands() -> None:
+    source = SOURCE.replace(
+        "    hidden = np.maximum(product + bias, 0)\n    return hidden", "    return np.maximum(product + bias, 0)"
+    )
+    assert source != SOURCE
+    wrapped = source.replace(OBSERVING, "").replace(
+        "np.maximum(product + bias, 0)", "tp.observe(np.maximum(product + bias, 0))"
+    )
+    found = fixes(source)
+    assert found["observe `np.maximum(product + bias, 0)` instead"] == wrapped
+    labelled = fixes(source.replace('"product"', '"seen"'), 'tp.observe(product, "seen")')
+    assert (
+        'tp.observe(np.maximum(product + bias, 0), "seen")'
+        in labelled["observe `np.maximum(product + bias, 0)` instead"]
+    )
+
+
 @pytest.mark.parametrize("label", ['f"layer{k}"', '"the product"', 'name="seen"'])
 def test_a_label_that_is_not_the_variables_name_stays(label: str) -> None:
     source = SOURCE.replace('"product"', label)

@@ -19,8 +19,8 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-def check(text, name, line):
-    assert parse_target(text) == Target(os.path.abspath("models/net.py"), name, line)
+def check(text, name, line, column=None):
+    assert parse_target(text) == Target(os.path.abspath("models/net.py"), name, line, column)
 
 
 def test_targets_have_a_path_a_name_and_a_line(project):
@@ -29,6 +29,8 @@ def test_targets_have_a_path_a_name_and_a_line(project):
     check("models/net.py:Net.forward", "Net.forward", None)
     check("models/net.py:12", None, 12)
     check("models/net.py:Net:12", "Net", 12)
+    check("models/net.py:12:5", None, 12, 5)
+    check("models/net.py:Net:12:5", "Net", 12, 5)
 
 
 def test_a_file_with_a_colon_in_its_name_is_found(project):
