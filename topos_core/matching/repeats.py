@@ -83,7 +83,9 @@ def rows(tape: Tape) -> Rows:
                 value in alive,
                 read[value],
                 watched.get(value),
-                value in tape.names,
+                (value in tape.names, value in tape.defaults, tape.ranges.get(value))
+                if not op.operands
+                else value in tape.names,
             ),
             value,
         )

@@ -26,6 +26,9 @@ class Pool(Protocol):
     @property
     def near_misses(self) -> Sequence[NearMiss]: ...  # noqa: D102
 
+    @property
+    def repeats(self) -> Sequence[int]: ...  # noqa: D102
+
 
 @dataclass(frozen=True, slots=True)
 class PlanData:

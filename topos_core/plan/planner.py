@@ -34,7 +34,7 @@ from topos_core.plan.pricing import (
 )
 from topos_core.plan.reading import Boundary, Reading, blocking, boundary, reading, shared_readers
 from topos_core.plan.request import Request
-from topos_core.plan.schedule import Schedule, schedule
+from topos_core.plan.schedule import Schedule, rekept, schedule
 from topos_core.plan.verdicts import Ballot, Standing, verdicts
 from topos_core.recording.collector import collector_paused
 from topos_core.tape.tape import Tape
@@ -48,6 +48,7 @@ class _Setting:
     recorded: Recorded
     elector: Elector
     standings: list[Standing]
+    totals: dict[tuple[int, ...], dict[str, Number]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -71,6 +72,7 @@ class Planner:
     _places: tuple[Placement, ...] = field(init=False)
     _borders: list[Boundary] = field(init=False)
     _alive: Sequence[bool] = field(init=False)
+    _like: Sequence[int] = field(init=False)
     _ranks: dict[str, int] = field(init=False)
     _before: dict[tuple[str, bool], tuple[Recorded, list[Before]]] = field(init=False, default_factory=dict)
     _settings: dict[tuple[str, ...], _Setting] = field(init=False, default_factory=dict)
@@ -81,6 +83,7 @@ class Planner:
         self._users = self.tape.users()
         self._places = recorded_places(self.tape)
         self._borders = [boundary(self.tape, self._users, match) for match in self.pool.matches]
+        self._like = self.pool.repeats or range(len(self.pool.matches))
         patterns = sorted({match.pattern for match in self.pool.matches}, key=rank)
         self._ranks = {pattern: place for place, pattern in enumerate(patterns)}
         # Shares of movement are counted with the tape's own readers, whatever a request adds: a benefit must not change
@@ -129,7 +132,7 @@ class Planner:
             recorded_schedule=recorded_schedule,
             recorded_liveness=recorded_liveness,
             totals={
-                "recorded": _totals(recorded_schedule, setting, {}),
+                "recorded": self._recorded_totals(recorded_schedule, setting),
                 "planned": _totals(run, setting, {d.match.root: d for d in taken}),
             },
             elected=setting.elector.solved - solved,
@@ -171,10 +174,14 @@ class Planner:
             profile = machine(request.machine, calibrated=self.calibrated)
             recorded, before = self._recorded_prices(request, profile)
             consumer = self.consumers[request.consumer]
-            standings = [
-                self._standing(match, border, consumer, request, profile, costs)
-                for match, border, costs in zip(self.pool.matches, self._borders, before, strict=True)
-            ]
+            standings: list[Standing] = []
+            for number, (match, border) in enumerate(zip(self.pool.matches, self._borders, strict=True)):
+                like = self._like[number]
+                # What repeats in another block and costs the same as recorded is offered what it was offered there.
+                same = like < number and before[like] == before[number]
+                costs = before[number]
+                made = standings[like] if same else self._standing(match, border, consumer, request, profile, costs)
+                standings.append(made)
             setting = self._settings[key] = _Setting(profile, recorded, Elector(), standings)
         return setting
 
@@ -229,11 +236,21 @@ class Planner:
         return Ballot(candidate, standing, blocking=blocking(border, reads))
 
     def _recorded_run(self, wanted: Sequence[int]) -> tuple[Schedule, Liveness]:
+        """Gives the run of the recorded ops; one that only keeps more is the results' own run."""
         key = tuple(sorted(set(wanted)))
         if key not in self._recorded_runs:
-            run = schedule(self.tape, [], key)
+            own = tuple(sorted(set(self.tape.results)))
+            base = self._recorded_run(own)[0] if key != own else None
+            run = None if base is None else rekept(self.tape, base, key)
+            run = schedule(self.tape, [], key) if run is None else run
             self._recorded_runs[key] = run, liveness(self.tape, run, {}, self._places)
         return self._recorded_runs[key]
+
+    def _recorded_totals(self, run: Schedule, setting: _Setting) -> dict[str, Number]:
+        key = tuple(step.value for step in run.steps)
+        if key not in setting.totals:
+            setting.totals[key] = _totals(run, setting, {})
+        return setting.totals[key]
 
 
 def _totals(run: Schedule, setting: _Setting, taken: Mapping[int, Decision]) -> dict[str, Number]:

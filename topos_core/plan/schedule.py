@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -53,42 +53,63 @@ def schedule(tape: Tape, taken: Sequence[Match], wanted: Iterable[int]) -> Sched
         InternalError: the taken matches contract to a cycle; the election refuses those.
     """
     kept = tuple(sorted(set(wanted)))
-    owner = {value: match for match in taken for value in match.produced}
-    needed = _needed(tape, owner, kept)
-    # A match stands at its root, not at its first named result: values then live as short as they can.
-    units = sorted({owner[v].root if v in owner else v for v in needed if tape.ops[v].name not in SOURCES})
+    owner = {value: match.root for match in taken for value in match.produced}
     roots = {match.root: match for match in taken}
+    needed = _needed(tape, owner, roots, kept)
+    # A match stands at its root, not at its first named result: values then live as short as they can.
+    made = [value for value in needed if tape.ops[value].name not in SOURCES]
+    units = sorted({owner.get(value, value) for value in made}) if owner else made
+    reads = {unit: _reads(tape, roots.get(unit), unit) for unit in units}
     order: list[int] = []
     done: set[int] = set()
     for unit in units:
-        _emit(tape, owner, roots, unit, done, order)
-    return Schedule(
-        _with_frees(tape, roots, order, kept),
-        tuple(sorted(v for v in needed if tape.ops[v].name in SOURCES)),
-        kept,
+        _emit(tape, owner, reads, unit, done, order)
+    sources = tuple(value for value in needed if tape.ops[value].name in SOURCES)
+    return Schedule(_with_frees(tape, roots, reads, order, kept), sources, kept)
+
+
+def rekept(tape: Tape, run: Schedule, wanted: Iterable[int]) -> Schedule | None:
+    """Gives a run that keeps other values; None where it does not make or read one of them."""
+    kept = tuple(sorted(set(wanted)))
+    there = {value for step in run.steps for value in step.produces}
+    if not set(run.kept) <= set(kept) or not there.union(run.sources).issuperset(kept):
+        return None
+    more = set(kept).difference(run.kept)
+    steps = tuple(
+        step if more.isdisjoint(step.frees) else step._replace(frees=tuple(v for v in step.frees if v not in more))
+        for step in run.steps
     )
+    return Schedule(steps, run.sources, kept)
 
 
-def _needed(tape: Tape, owner: dict[int, Match], kept: Sequence[int]) -> set[int]:
-    needed: set[int] = set()
+def _needed(tape: Tape, owner: Mapping[int, int], roots: Mapping[int, Match], kept: Sequence[int]) -> list[int]:
+    """Lists what must exist at some time, ascending."""
+    needed = bytearray(len(tape.ops))
     todo = list(kept)
     while todo:
         value = todo.pop()
-        if value in needed:
+        if needed[value]:
             continue
-        needed.add(value)
-        match = owner.get(value)
-        todo.extend(tape.ops[value].operands if match is None else match.bindings.values())
-    return needed
+        needed[value] = 1
+        root = owner.get(value)
+        todo += tape.ops[value].operands if root is None else roots[root].bindings.values()
+    return [value for value, flag in enumerate(needed) if flag]
 
 
 def _reads(tape: Tape, match: Match | None, unit: int) -> tuple[int, ...]:
-    operands = tape.ops[unit].operands if match is None else match.bindings.values()
+    operands = tape.ops[unit].operands if match is None else tuple(match.bindings.values())
+    if len(operands) < 2:
+        return operands
     return tuple(sorted(set(operands)))
 
 
 def _emit(
-    tape: Tape, owner: dict[int, Match], roots: dict[int, Match], unit: int, done: set[int], order: list[int]
+    tape: Tape,
+    owner: Mapping[int, int],
+    reads: Mapping[int, tuple[int, ...]],
+    unit: int,
+    done: set[int],
+    order: list[int],
 ) -> None:
     """Appends a unit after everything it reads; without recursion, since chains are as long as the tape."""
     if unit in done:
@@ -100,12 +121,7 @@ def _emit(
         if current in done:
             stack.pop()
             continue
-        reads = _reads(tape, roots.get(current), current)
-        waiting = [
-            u
-            for u in (owner[v].root if v in owner else v for v in reads if tape.ops[v].name not in SOURCES)
-            if u not in done
-        ]
+        waiting = [u for v in reads[current] if (u := owner.get(v, v)) not in done and tape.ops[v].name not in SOURCES]
         if not waiting:
             done.add(current)
             order.append(current)
@@ -117,19 +133,32 @@ def _emit(
             stack.extend(reversed(waiting))
 
 
-def _with_frees(tape: Tape, roots: dict[int, Match], order: Sequence[int], kept: Sequence[int]) -> tuple[Step, ...]:
+def _with_frees(
+    tape: Tape,
+    roots: Mapping[int, Match],
+    reads: Mapping[int, tuple[int, ...]],
+    order: Sequence[int],
+    kept: Sequence[int],
+) -> tuple[Step, ...]:
     last: dict[int, int] = {}
     parts: list[tuple[int, Match | None, tuple[int, ...], tuple[int, ...]]] = []
     for position, unit in enumerate(order):
         match = roots.get(unit)
-        reads = _reads(tape, match, unit)
-        produces = (unit,) if match is None else tuple(sorted(match.produced))
-        for value in (*produces, *reads):
+        produces = (unit,) if match is None or not match.named else tuple(sorted(match.produced))
+        for value in produces:
             last[value] = position
-        parts.append((unit, match, reads, produces))
-    frees: list[list[int]] = [[] for _ in order]
+        for value in reads[unit]:
+            last[value] = position
+        parts.append((unit, match, reads[unit], produces))
+    frees: list[list[int] | None] = [None] * len(order)
     held = set(kept)
     for value, position in last.items():
         if value not in held and tape.ops[value].name not in SOURCES:
-            frees[position].append(value)
-    return tuple(Step(*part, tuple(sorted(free))) for part, free in zip(parts, frees, strict=True))
+            row = frees[position]
+            if row is None:
+                frees[position] = [value]
+            else:
+                row.append(value)
+    return tuple(
+        Step(*part, () if free is None else tuple(sorted(free))) for part, free in zip(parts, frees, strict=True)
+    )

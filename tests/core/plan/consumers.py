@@ -32,6 +32,7 @@ class Found:
 
     matches: Sequence[Match]
     near_misses: Sequence[NearMiss] = ()
+    repeats: Sequence[int] = ()
 
 
 def planner(tape: Tape, matches: Sequence[Match], answers: Mapping[str, Offer | Decline] | None = None) -> Planner:
