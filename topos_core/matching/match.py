@@ -32,12 +32,15 @@ class Match:
     named: Mapping[str, tuple[int, ...]]
     facts: Any
     stopped: tuple[NearMiss, ...] = ()
+    _id: list[str] = field(default_factory=list, init=False, repr=False, compare=False)  # written once it is asked for
 
     @property
     def id(self) -> str:
         """Names the match; the same for every consumer and every plan of one tape."""
-        parts = ",".join(f"{name}=%{value}" for name, value in sorted(self.bindings.items()))
-        return f"{self.pattern}@%{self.root}({parts})"
+        if not self._id:
+            parts = ",".join(f"{name}=%{value}" for name, value in sorted(self.bindings.items()))
+            self._id.append(f"{self.pattern}@%{self.root}({parts})")
+        return self._id[0]
 
     @property
     def produced(self) -> frozenset[int]:

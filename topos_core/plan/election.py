@@ -110,7 +110,15 @@ def earliest_of_equal_claims(candidates: Sequence[Candidate]) -> list[Candidate]
 
 def components(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
     """Splits candidates into groups that share no claim, in tape order within and without. Linear in the claims."""
-    leader = list(range(len(candidates)))
+    groups: dict[int, list[Candidate]] = {}
+    for candidate, family in zip(candidates, families([candidate.claims for candidate in candidates]), strict=True):
+        groups.setdefault(family, []).append(candidate)
+    return list(groups.values())
+
+
+def families(claims: Sequence[Iterable[int]]) -> list[int]:
+    """Gives for each of several sets of claims the first one that it shares a claim with, directly or through others."""
+    leader = list(range(len(claims)))
 
     def find(i: int) -> int:
         while leader[i] != i:
@@ -119,15 +127,14 @@ def components(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
         return i
 
     claimed: dict[int, int] = {}
-    for i, candidate in enumerate(candidates):
-        for claim in candidate.claims:
+    for i, own in enumerate(claims):
+        for claim in own:
             other = claimed.setdefault(claim, i)
-            a, b = find(other), find(i)
-            leader[max(a, b)] = min(a, b)
-    groups: dict[int, list[Candidate]] = {}
-    for i, candidate in enumerate(candidates):
-        groups.setdefault(find(i), []).append(candidate)
-    return list(groups.values())
+            if other != i:
+                a, b = find(other), find(i)
+                if a != b:
+                    leader[max(a, b)] = min(a, b)
+    return [find(i) for i in range(len(claims))]
 
 
 def by_claim(candidates: Iterable[Candidate]) -> dict[int, list[Candidate]]:

@@ -48,36 +48,42 @@ def liveness(
         recorded: Where every value lies when all ops run as recorded; holds for each op whose operands lie as recorded.
     """
     places: dict[int, Placed] = {source: recorded[source].placed for source in schedule.sources}
+    moved: set[int] = set()  # values that do not lie as recorded
     sizes: dict[int, int] = {}  # buffer -> bytes
     readers: dict[int, int] = {}  # buffer -> live values that lie in it
     live = peak = peak_step = 0
     curve: list[int] = []
     for position, step in enumerate(schedule.steps):
         temporary = 0
+        value = step.value
         if step.match is None:
-            placement = recorded[step.value]
-            if any(places[o] is not recorded[o].placed for o in step.reads):
-                placement = place(tape, step.value, places.__getitem__)
-            made = [(step.value, placement.placed, placement.allocated_bytes)]
+            placement = recorded[value]
+            if moved and not moved.isdisjoint(step.reads):
+                placement = place(tape, value, places.__getitem__)
+                if placement.placed is not recorded[value].placed:
+                    moved.add(value)
             temporary = placement.temporary_bytes
+            made: Sequence[tuple[int, Placed, int]] = ((value, placement.placed, placement.allocated_bytes),)
         else:
             made = [
                 (value, Placed(value, contiguous_strides(tape.ops[value].type.shape)), tape.ops[value].type.bytes)
                 for value in step.produces
             ]
-            temporary = temporary_bytes.get(step.value, 0)
+            moved.update(step.produces)
+            temporary = temporary_bytes.get(value, 0)
         for value, placed, allocated in made:
             places[value] = placed
-            readers[placed.base] = readers.get(placed.base, 0) + 1
+            base = placed.base
+            readers[base] = readers.get(base, 0) + 1
             if allocated:
-                sizes[placed.base] = allocated
+                sizes[base] = allocated
                 live += allocated
         if live + temporary > peak:
             peak, peak_step = live + temporary, position
         for value in step.frees:
             base = places[value].base
-            readers[base] -= 1
-            if not readers[base]:
+            left = readers[base] = readers[base] - 1
+            if not left:
                 live -= sizes.pop(base, 0)
         curve.append(live)
     return Liveness(tuple(curve), peak, peak_step)

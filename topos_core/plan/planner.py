@@ -17,7 +17,7 @@ from topos_core.kernels.kernel import Consumer, Decline, Dialect, Fidelity, Offe
 from topos_core.matching.match import Match
 from topos_core.plan.contraction import find_cycle
 from topos_core.plan.decision import Decision, Number
-from topos_core.plan.election import Candidate, Elector
+from topos_core.plan.election import Candidate, Elector, families
 from topos_core.plan.liveness import Liveness, liveness, recorded_places
 from topos_core.plan.plan import PlanData, Pool
 from topos_core.plan.precedence import is_last, rank
@@ -35,7 +35,7 @@ from topos_core.plan.pricing import (
 from topos_core.plan.reading import Boundary, Reading, blocking, boundary, reading, shared_readers
 from topos_core.plan.request import Request
 from topos_core.plan.schedule import Schedule, rekept, schedule
-from topos_core.plan.verdicts import Ballot, Standing, verdicts
+from topos_core.plan.verdicts import Ballot, Families, Standing, verdicts
 from topos_core.recording.collector import collector_paused
 from topos_core.tape.tape import Tape
 
@@ -48,6 +48,8 @@ class _Setting:
     recorded: Recorded
     elector: Elector
     standings: list[Standing]
+    families: Families
+    plain: list[Ballot]
     totals: dict[tuple[int, ...], dict[str, Number]] = field(default_factory=dict)
 
 
@@ -73,6 +75,7 @@ class Planner:
     _borders: list[Boundary] = field(init=False)
     _alive: Sequence[bool] = field(init=False)
     _like: Sequence[int] = field(init=False)
+    _families: Sequence[int] = field(init=False)
     _ranks: dict[str, int] = field(init=False)
     _before: dict[tuple[str, bool], tuple[Recorded, list[Before]]] = field(init=False, default_factory=dict)
     _settings: dict[tuple[str, ...], _Setting] = field(init=False, default_factory=dict)
@@ -83,6 +86,7 @@ class Planner:
         self._users = self.tape.users()
         self._places = recorded_places(self.tape)
         self._borders = [boundary(self.tape, self._users, match) for match in self.pool.matches]
+        self._families = families([border.claims for border in self._borders])
         self._like = self.pool.repeats or range(len(self.pool.matches))
         patterns = sorted({match.pattern for match in self.pool.matches}, key=rank)
         self._ranks = {pattern: place for place, pattern in enumerate(patterns)}
@@ -104,12 +108,14 @@ class Planner:
         setting = self._setting(request)
         reads = reading(self.tape, self._users, request)
         ballots = [
-            self._ballot(number, setting.standings[number], reads, request)
+            self._ballot(number, setting.plain[number], reads, request)
             for number, match in enumerate(self.pool.matches)
             if reads.alive[match.root]  # a match that leads nowhere is dead code: nothing would run
         ]
         solved = setting.elector.solved
-        decisions = verdicts(self.tape, self.pool.matches, self._borders, ballots, reads, setting.elector, self._cycle)
+        decisions = verdicts(
+            self.tape, self.pool.matches, self._borders, ballots, reads, setting.elector, setting.families, self._cycle
+        )
         taken = [decision for decision in decisions if decision.verdict == "taken"]
         wanted = [*self.tape.results, *reads.rows]
         run = schedule(self.tape, [decision.match for decision in taken], wanted)
@@ -182,7 +188,10 @@ class Planner:
                 costs = before[number]
                 made = standings[like] if same else self._standing(match, border, consumer, request, profile, costs)
                 standings.append(made)
-            setting = self._settings[key] = _Setting(profile, recorded, Elector(), standings)
+            plain = [Ballot(self._candidate(number, standing), standing) for number, standing in enumerate(standings)]
+            setting = self._settings[key] = _Setting(
+                profile, recorded, Elector(), standings, Families(self._families), plain
+            )
         return setting
 
     def _recorded_prices(self, request: Request, profile: Machine) -> tuple[Recorded, list[Before]]:
@@ -214,26 +223,32 @@ class Planner:
         legal_only = request.cost == "always" or request.consumer != "home"
         return Standing(offer, numbers, weight(numbers, len(border.claims), legal_only=legal_only))
 
-    def _ballot(self, number: int, standing: Standing, reads: Reading, request: Request) -> Ballot:
-        match, border = self.pool.matches[number], self._borders[number]
-        candidate = Candidate(
+    def _candidate(self, number: int, standing: Standing) -> Candidate:
+        match = self.pool.matches[number]
+        return Candidate(
             number=number,
-            claims=border.claims,
+            claims=self._borders[number].claims,
             weight=standing.weight,
             root=match.root,
             rank=self._ranks[match.pattern],
             last=is_last(match.pattern) or match.pattern in self.last,
         )
+
+    def _ballot(self, number: int, plain: Ballot, reads: Reading, request: Request) -> Ballot:
+        """Adds what the request says to the ballot of a match that nobody reads inside and nothing switches off."""
+        match, border = self.pool.matches[number], self._borders[number]
         # 206, 207, 209, 205 come with the offer: without a kernel nothing else is worth telling. Then 203 before 208:
         # a switched-off match that could not run anyway is told why. Cost (202) and rivals (204) come with the election.
+        candidate, standing = plain.candidate, plain.standing
         if isinstance(standing.offer, Decline):
-            return Ballot(candidate, standing)
-        readers = shared_readers(border, reads)
+            return plain
+        readers = shared_readers(border, reads) if border.outside else ()
         if readers:
             return Ballot(candidate, standing, readers=readers)
         if match.pattern in request.off or (match.pattern, match.root) in request.off_at:
             return Ballot(candidate, standing, off=True)
-        return Ballot(candidate, standing, blocking=blocking(border, reads))
+        blocks = blocking(border, reads)
+        return Ballot(candidate, standing, blocking=blocks) if blocks else plain
 
     def _recorded_run(self, wanted: Sequence[int]) -> tuple[Schedule, Liveness]:
         """Gives the run of the recorded ops; one that only keeps more is the results' own run."""

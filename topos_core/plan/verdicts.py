@@ -6,7 +6,7 @@ Longer than most files because a verdict, its reason and what it hides or contai
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from topos_core.kernels.kernel import Decline, Offer
@@ -51,6 +51,21 @@ class Ballot:
         return isinstance(self.standing.offer, Offer) and not self.readers and not self.off
 
 
+@dataclass(slots=True)
+class Families:
+    """Matches that share claims, directly or through others, and what was decided of them under one setting.
+
+    What a family is told depends on its own ballots and picks alone while nobody observes its inside; a family in which
+    nothing changed keeps its decisions, the very objects.
+
+    Args:
+        of: The family of each match, by its number.
+    """
+
+    of: Sequence[int]
+    decided: dict[int, tuple[Hashable, tuple[Decision, ...]]] = field(default_factory=dict)
+
+
 def verdicts(
     tape: Tape,
     matches: Sequence[Match],
@@ -58,6 +73,7 @@ def verdicts(
     ballots: Sequence[Ballot],
     reads: Reading,
     elector: Elector,
+    families: Families,
     cycle: FindCycle,
 ) -> tuple[Decision, ...]:
     """Decides every ballot. Matches inside a taken one are named there and get no decision of their own."""
@@ -66,18 +82,43 @@ def verdicts(
     council = _Council(
         tape, matches, borders, {b.candidate.number: b for b in ballots}, reads, elector, cycle, election
     )
-    drafts: dict[int, Decision] = {}
+    members: dict[int, list[Ballot]] = {}
     for ballot in ballots:
-        number = ballot.candidate.number
-        if number in election.picks:
-            drafts[number] = council.taken(ballot)
-        elif ballot.legal and ballot.blocking:
-            # Set aside before the election, so that an observed region never outbids one that can run.
-            drafts[number] = council.set_aside(ballot, candidates)
-        else:
-            drafts[number] = council.declined(ballot, election)
-    reported = _nested(matches, borders, drafts)
+        members.setdefault(families.of[ballot.candidate.number], []).append(ballot)
+    reported: list[Decision] = []
+    for family, mine in members.items():
+        state = _state(mine, election)
+        known = families.decided.get(family)
+        if state is not None and known is not None and known[0] == state:
+            reported += known[1]
+            continue
+        drafts: dict[int, Decision] = {}
+        for ballot in mine:
+            number = ballot.candidate.number
+            if number in election.picks:
+                drafts[number] = council.taken(ballot)
+            elif ballot.legal and ballot.blocking:
+                # Set aside before the election, so that an observed region never outbids one that can run.
+                drafts[number] = council.set_aside(ballot, candidates)
+            else:
+                drafts[number] = council.declined(ballot, election)
+        told = tuple(_nested(matches, borders, drafts))
+        if state is not None:
+            families.decided[family] = state, told
+        reported += told
     return tuple(sorted(reported, key=lambda d: (d.match.root, len(d.match.computing), d.match.pattern)))
+
+
+def _state(mine: Sequence[Ballot], election: Election) -> Hashable | None:
+    """Gives all that a family's decisions depend on; None where an observation or a cycle makes them depend on more."""
+    picks, refused = election.picks, election.refused
+    state = []
+    for ballot in mine:
+        number = ballot.candidate.number
+        if ballot.blocking or number in refused:
+            return None
+        state.append((number, number in picks, ballot.readers, ballot.off))
+    return tuple(state)
 
 
 @dataclass(slots=True)
