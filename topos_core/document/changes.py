@@ -20,7 +20,9 @@ def changes(base: Mapping[str, Any], planned: Mapping[str, Any]) -> dict[str, An
     kept = [name for name in before if name in after]
     return {
         **{name: planned[name] for name in (*PLAN, *REST)},
-        "changed": [region for name, region in after.items() if before.get(name) != region],
+        "changed": [
+            region for name, region in after.items() if before.get(name) is not region and before.get(name) != region
+        ],
         "removed": [name for name in before if name not in after],
         "order": list(after) if list(after) != kept else None,
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -20,6 +20,7 @@ from topos_core.document.display import display
 from topos_core.document.finding import Finding, Related
 from topos_core.document.fixes import Sources
 from topos_core.document.places import Places, written
+from topos_core.document.told import About, Told
 from topos_core.matching.fingerprint import fingerprint, fold, near_miss_fingerprint
 from topos_core.matching.match import Match, NearMiss
 from topos_core.plan.decision import Decision, Number
@@ -43,12 +44,17 @@ class Composer:
     _inside: dict[str, list[Decision]] = field(init=False, default_factory=dict)
     _used: Counter[str] = field(init=False, default_factory=Counter)
     _elsewhere: list[tuple[str, dict[str, Decision], dict[str, Decision]]] = field(init=False, default_factory=list)
-    _keys: Counter[tuple[str, ...]] = field(init=False, default_factory=Counter)
+    _keys: Counter[str] = field(init=False, default_factory=Counter)
     _occurrences: Counter[tuple[str, Span]] = field(init=False, default_factory=Counter)
+    _known: dict[str, Told] = field(init=False)
 
     def __post_init__(self) -> None:
         self.places = Places(self.plan.tape, self.root)
         self.sources = Sources(self.places)
+        request = self.plan.request
+        setting = (request.consumer, request.fidelity, request.machine, request.cost, request.dialect)
+        compared = tuple(other.request.consumer for other in self.others)
+        self._known = self.plan.once(("told", self.root, setting, compared), dict[str, Told])
         for decision in self.plan.decisions:
             self._ids[decision.match.id] = self._unique(decision.match.pattern, decision.match.root)
             self._by_id[decision.match.id] = decision
@@ -71,59 +77,96 @@ class Composer:
     # -- regions
 
     def _decided(self, d: Decision) -> None:
-        tape, match = self.plan.tape, d.match
-        inside = match.interior | match.produced
-        title = facts.title(match.pattern, match.facts)
-        spans = self._spans(match)
-        print_ = self.plan.once(("fingerprint", match.id), lambda: fingerprint(tape, match))
-        region_id = self._ids[match.id]
+        """Gives a decision its region and finding: those of an earlier plan where nothing they tell has changed."""
+        about = self._about(d.match)
+        number_ = self._numbered(d.match.pattern, about.fingerprint, about.scope, about.spans[0])
+        context = self._context(d, number_)
+        known = self._known.get(d.match.id)
+        if known is None or known.decision is not d or not known.holds(context):
+            known = Told(d, context, *self._composed(d, about, number_))
+            self._known[d.match.id] = known
+        self.regions.append(known.region)
+        self.findings += known.findings
+
+    def _about(self, match: Match) -> About:
+        """Gives what is told of a match under every request."""
+
+        def worked_out() -> About:
+            tape = self.plan.tape
+            print_ = fingerprint(tape, match)
+            return About(
+                title=facts.title(match.pattern, match.facts),
+                spans=tuple(self._spans(match)),
+                fingerprint=print_,
+                fold=fold(tape, match, print_),
+                scope=tuple(display(name) for name in tape.location_of(match.root).scope),
+                nodes=sorted(match.interior | match.produced),
+                computing=sorted(match.computing | match.produced),
+                facts=facts.table(match.facts),
+            )
+
+        return self.plan.once(("about", self.root, match.id), worked_out)
+
+    def _context(self, d: Decision, numbered: tuple[str, int]) -> tuple[list[Any], list[Any]]:
+        """Lists what a region tells beside its decision: plain values, and the other consumers' decisions."""
+        related = (*d.contains, d.parent, d.winner)
+        plain: list[Any] = [self._ids[d.match.id], numbered, self._winner(d) is None]
+        plain += [self._id_of(other) if other is not None else None for other in related]
+        others = [found.get(d.match.id) for _, own, inside in self._elsewhere for found in (own, inside)]
+        plain += [other is not None and self._winner(other) is None for other in others]
+        return plain, others
+
+    def _composed(self, d: Decision, about: About, numbered: tuple[str, int]) -> tuple[dict[str, Any], list[Finding]]:
+        match, count = d.match, len(self.findings)
         reason = self._reason(d)
-        self.regions.append(
-            {
-                "id": region_id,
-                **self._identity(match.pattern, print_, match.root, spans),
-                "pattern": match.pattern,
-                "verdict": d.verdict,
-                "code": d.code,
-                "word": d.word,
-                "consumer": self.plan.request.consumer,
-                "fidelity": self.plan.request.fidelity,
-                "kernel": display(d.kernel) if d.kernel is not None else None,
-                "root": match.root,
-                "nodes": sorted(inside),
-                "computing": sorted(match.computing | match.produced),
-                "bindings": dict(match.bindings),
-                "named": {name: list(values) for name, values in match.named.items()},
-                "contains": [self._id_of(other) for other in d.contains],
-                "parent": self._id_of(d.parent) if d.parent is not None else None,
-                "winner": self._id_of(d.winner) if d.winner is not None else None,
-                "fold": self.plan.once(("fold", match.id), lambda: fold(tape, match, print_)),
-                "headline": phrases.headline(title, d.verdict),
-                "reason": reason,
-                "details": self._details(d),
-                "action": self._action(d),
-                "facts": facts.table(match.facts),
-                "cost": {name: number(figure) for name, figure in d.numbers.items()},
-                "envelope": self._envelope(d),
-                "observations": list(d.observations),
-                "paths": [list(path) for path in d.paths] if d.verdict == "blocked" else [],
-                "readers": list(d.readers),
-                "nearest_free": d.nearest_free,
-                "near_miss": None,
-                "fingerprint": print_,
-                "others": self._others(match),
-            }
-        )  # fmt: skip
+        region: dict[str, Any] = {
+            "id": self._ids[match.id],
+            **_identity(numbered, about.scope, about.spans),
+            "pattern": match.pattern,
+            "verdict": d.verdict,
+            "code": d.code,
+            "word": d.word,
+            "consumer": self.plan.request.consumer,
+            "fidelity": self.plan.request.fidelity,
+            "kernel": display(d.kernel) if d.kernel is not None else None,
+            "root": match.root,
+            "nodes": about.nodes,
+            "computing": about.computing,
+            "bindings": dict(match.bindings),
+            "named": {name: list(values) for name, values in match.named.items()},
+            "contains": [self._id_of(other) for other in d.contains],
+            "parent": self._id_of(d.parent) if d.parent is not None else None,
+            "winner": self._id_of(d.winner) if d.winner is not None else None,
+            "fold": about.fold,
+            "headline": phrases.headline(about.title, d.verdict),
+            "reason": reason,
+            "details": self._details(d),
+            "action": self._action(d),
+            "facts": about.facts,
+            "cost": {name: number(figure) for name, figure in d.numbers.items()},
+            "envelope": self._envelope(d),
+            "observations": list(d.observations),
+            "paths": [list(path) for path in d.paths] if d.verdict == "blocked" else [],
+            "readers": list(d.readers),
+            "nearest_free": d.nearest_free,
+            "near_miss": None,
+            "fingerprint": about.fingerprint,
+            "others": self._others(match),
+        }
         if d.verdict == "blocked":
-            self._blocked(d, title, print_)
+            self._blocked(d, about.title, about.fingerprint, region)
         elif d.verdict == "declined":
             assert d.code is not None
-            place, related = self._declined_places(d, title)
-            self._finding(d.code, d, reason, self.regions[-1]["details"], place, related, print_)
+            place, related = self._declined_places(d, about.title)
+            self._finding(d.code, d, reason, region["details"], place, related, about.fingerprint)
+        told = self.findings[count:]
+        del self.findings[count:]
+        return region, told
 
     def _nearly(self, miss: NearMiss) -> None:
         span, at = self.places.value(miss.root), self.places.value(miss.at)
         print_ = near_miss_fingerprint(self.plan.tape, miss)
+        scope = [display(name) for name in self.plan.tape.location_of(miss.root).scope]
         region_id = self._unique(miss.pattern, miss.root)
         reason = phrases.near_miss(display(miss.sentence))
         details = [phrases.held(miss.steps_held, miss.steps, display(miss.expected), display(miss.found))]
@@ -131,7 +174,7 @@ class Composer:
         self.regions.append(
             {
                 "id": region_id,
-                **self._identity(miss.pattern, print_, miss.root, [span]),
+                **_identity(self._numbered(miss.pattern, print_, scope, span), scope, [span]),
                 "pattern": miss.pattern,
                 "verdict": "near_miss",
                 "code": "TP201",
@@ -177,20 +220,14 @@ class Composer:
             Finding("TP201", CODES["TP201"].severity, "near_miss", miss.pattern, region_id, reason, tuple(details), span, related, print_)
         )  # fmt: skip
 
-    def _identity(self, pattern: str, print_: str, root: int, spans: Sequence[Span]) -> dict[str, Any]:
-        scope = [display(name) for name in self.plan.tape.location_of(root).scope]
-        prefix = (pattern, print_, ".".join(scope))
-        place = (pattern, spans[0])
-        identity = {
-            "key": "/".join((*prefix, str(self._keys[prefix]))),
-            "scope": scope,
-            "occurrence": self._occurrences[place],
-            **spans[0]._asdict(),
-            "spans": [span._asdict() for span in spans],
-        }
+    def _numbered(self, pattern: str, print_: str, scope: Sequence[str], span: Span) -> tuple[str, int]:
+        """Gives a region's key, and how many of its pattern stand at its place before it."""
+        prefix = f"{pattern}/{print_}/{'.'.join(scope)}"
+        place = (pattern, span)
+        numbered = f"{prefix}/{self._keys[prefix]}", self._occurrences[place]
         self._keys[prefix] += 1
         self._occurrences[place] += 1
-        return identity
+        return numbered
 
     def _unique(self, pattern: str, root: int) -> str:
         """Gives `pattern@root`, with a count behind where two would be equal."""
@@ -325,11 +362,10 @@ class Composer:
 
     # -- findings
 
-    def _blocked(self, d: Decision, title: str, print_: str) -> None:
+    def _blocked(self, d: Decision, title: str, print_: str, region: Mapping[str, Any]) -> None:
         """One finding per reader, at the reader; where a larger blocked region has it, people are told of that alone."""
         around = self._by_id.get(d.parent) if d.parent is not None else None
         told = set(around.observations) if around is not None and around.verdict == "blocked" else set()
-        region = self.regions[-1]
         for row, path in zip(d.observations, d.paths, strict=True):
             if row in told:
                 continue
@@ -402,6 +438,16 @@ class Composer:
                 fixes=tuple(fixes),
             )
         )
+
+
+def _identity(numbered: tuple[str, int], scope: Sequence[str], spans: Sequence[Span]) -> dict[str, Any]:
+    return {
+        "key": numbered[0],
+        "scope": list(scope),
+        "occurrence": numbered[1],
+        **spans[0]._asdict(),
+        "spans": [span._asdict() for span in spans],
+    }
 
 
 def _merged(findings: Sequence[Finding]) -> list[Finding]:
