@@ -1,6 +1,7 @@
 """Reduces windows over one or two neighbouring axes of [outer, rows, columns, inner]: first down, then across.
 
-What lies outside counts as `fill`. Scratch is one row; a row that needs no reduction down is read in place.
+What lies outside counts as `fill`. Each result row is made from one line of scratch: the columns that its windows read,
+reduced down, between borders that are filled once, so that no window has to look where the image ends.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from topos_core.kernels.vocabulary.blocks import WINDOW
 from topos_core.kernels.vocabulary.combine import combiner
 from topos_core.kernels.vocabulary.emitter import Emitter
 from topos_core.kernels.vocabulary.memory import larger, loader, reader, smaller, take
-from topos_core.kernels.vocabulary.rows import row_map
+from topos_core.kernels.vocabulary.rows import Step, row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 
 get = reader(WINDOW)
@@ -26,10 +27,16 @@ def kernel(host: Host, dtype: str, reducer: str) -> Any:
     load, combine = loader(scalar), combiner(reducer, scalar)
     copy = row_map(host, scalar, (1,), combine)
     join = row_map(host, scalar, (1, 1), combine)
+    join_three = row_map(host, scalar, (1, 1, 1), combine)
     join_value = row_map(host, scalar, (1,), combine, values=1)
     every_second = row_map(host, scalar, (2,), combine)
     join_every_second = row_map(host, scalar, (1, 2), combine)
-    join_two_seconds = row_map(host, scalar, (2, 2), combine)
+    # the last combination of a short window; a sum's factor comes with it
+    last_of = _scaled(combine) if reducer == "sum" else _unscaled(combine)
+    two, three = row_map(host, scalar, (1, 1), last_of, values=1), row_map(host, scalar, (1, 1, 1), last_of, values=1)
+    two_seconds = row_map(host, scalar, (2, 2), last_of, values=1)
+    three_seconds = row_map(host, scalar, (2, 2, 2), last_of, values=1)
+    summed = int(reducer == "sum")
     set_value = row_map(host, scalar, (), combine, values=1)
     multiply = row_map(host, scalar, (1,), _multiply, values=1)
 
@@ -39,83 +46,98 @@ def kernel(host: Host, dtype: str, reducer: str) -> Any:
         stride, dilation, low = get(args, "across_stride"), get(args, "across_dilation"), get(args, "across_low")
         values = get(args, "values")
         fill, row_fill, scale = load(values, 0), load(values, 1), load(values, 2)
-        width = columns * inner
-        scratch = get(args, "scratch") + worker * get(args, "slot_bytes")
-        # results [begin, end) read columns that all exist; they are done together where that is a run of memory
-        begin, end = results, results
-        if inner == 1 and stride <= 2:
-            begin = smaller(results, larger(0, (low + stride - 1) // stride))
-            last_start = columns - 1 + low - (across - 1) * dilation
-            end = begin
-            if last_start >= 0:
-                end = larger(begin, smaller(results, last_start // stride + 1))
+        line = get(args, "scratch") + worker * get(args, "slot_bytes")
+        # the line holds columns -low to -low + reach; [first, end) of them stand in the image
+        reach = (results - 1) * stride + (across - 1) * dilation + 1
+        first, end = larger(0, low), larger(0, smaller(reach, columns + low))
+        first = smaller(first, end)
+        width = (end - first) * inner
+        middle, begin = line + first * inner * size, (first - low) * inner * size
+        alone = down == 1 and end - first == reach
+        if not alone:
+            set_value(line, row_fill, first * inner)
+            set_value(line + end * inner * size, row_fill, (reach - end) * inner)
         item = take(get(args, "counter"))
         while item < get(args, "items"):
             outer, chunk = item // get(args, "chunks"), item % get(args, "chunks")
-            first = chunk * get(args, "chunk_rows")
-            last = smaller(get(args, "result_rows"), first + get(args, "chunk_rows"))
-            for row in range(first, last):
-                source, present = 0, 0
+            first_row = chunk * get(args, "chunk_rows")
+            last_row = smaller(get(args, "result_rows"), first_row + get(args, "chunk_rows"))
+            for row in range(first_row, last_row):
                 top = row * get(args, "down_stride") - get(args, "down_low")
-                for tap in range(down):
-                    y = top + tap * get(args, "down_dilation")
-                    if y >= 0 and y < get(args, "rows"):
-                        line = get(args, "x") + (outer * get(args, "x_outer") + y * get(args, "x_row")) * size
-                        if present == 0:
-                            source = line
-                        else:
-                            join(scratch, source, line, width)
-                            source = scratch
-                        present += 1
-                if present == 0:
-                    set_value(scratch, row_fill, width)
-                    source = scratch
+                step, image = get(args, "down_dilation"), get(args, "x") + outer * get(args, "x_outer") * size + begin
+                x_row = get(args, "x_row") * size
+                source = line
+                if down == 3 and top >= 0 and top + 2 * step < get(args, "rows"):
+                    at = image + top * x_row
+                    join_three(middle, at, at + step * x_row, at + 2 * step * x_row, width)
+                elif alone and top >= 0 and top < get(args, "rows"):
+                    source = image + top * x_row - first * inner * size
                 else:
-                    for _tap in range(present, down):
-                        join_value(scratch, source, fill, width)
-                        source = scratch
+                    present, earlier = 0, 0
+                    for tap in range(down):
+                        y = top + tap * step
+                        if y >= 0 and y < get(args, "rows"):
+                            at = image + y * x_row
+                            if present == 1:
+                                join(middle, earlier, at, width)
+                            elif present > 1:
+                                join(middle, middle, at, width)
+                            earlier = at
+                            present += 1
+                    if present == 0:
+                        set_value(middle, row_fill, width)
+                    else:
+                        if present == 1:
+                            copy(middle, earlier, width)
+                        for _tap in range(present, down):
+                            join_value(middle, middle, fill, width)
                 target = get(args, "out") + (outer * get(args, "out_outer") + row * get(args, "out_row")) * size
-                if end > begin:
-                    shifted, place, count = source + (begin * stride - low) * size, target + begin * size, end - begin
+                if inner == 1 and stride <= 2:
+                    second, third = source + dilation * size, source + 2 * dilation * size
+                    factor = scale if across <= 3 else one
                     if stride == 1:
                         if across == 1:
-                            copy(place, shifted, count)
+                            copy(target, source, results)
+                        elif across == 2:
+                            two(target, source, second, factor, results)
                         else:
-                            join(place, shifted, shifted + dilation * size, count)
-                        for tap in range(2, across):
-                            join(place, place, shifted + tap * dilation * size, count)
+                            three(target, source, second, third, factor, results)
+                        for tap in range(3, across):
+                            join(target, target, source + tap * dilation * size, results)
                     else:
                         if across == 1:
-                            every_second(place, shifted, count)
+                            every_second(target, source, results)
+                        elif across == 2:
+                            two_seconds(target, source, second, factor, results)
                         else:
-                            join_two_seconds(place, shifted, shifted + dilation * size, count)
+                            three_seconds(target, source, second, third, factor, results)
+                        for tap in range(3, across):
+                            join_every_second(target, target, source + tap * dilation * size, results)
+                    done = summed == 1 and (across == 2 or across == 3)
+                else:
+                    done = False
+                    for column in range(results):
+                        place, at = target + column * inner * size, source + column * stride * inner * size
+                        if across == 1:
+                            copy(place, at, inner)
+                        else:
+                            join(place, at, at + dilation * inner * size, inner)
                         for tap in range(2, across):
-                            join_every_second(place, place, shifted + tap * dilation * size, count)
-                column = end if begin == 0 else 0
-                while column < results:
-                    place = target + column * inner * size
-                    started = 0
-                    for tap in range(across):
-                        x = column * stride + tap * dilation - low
-                        at = source + x * inner * size
-                        if x >= 0 and x < columns:
-                            if started == 0:
-                                copy(place, at, inner)
-                            else:
-                                join(place, place, at, inner)
-                        elif started == 0:
-                            set_value(place, row_fill, inner)
-                        else:
-                            join_value(place, place, row_fill, inner)
-                        started = 1
-                    column += 1
-                    if column == begin:
-                        column = end
-                if scale != one:
+                            join(place, place, at + tap * dilation * inner * size, inner)
+                if scale != one and not done:
                     multiply(target, target, scale, results * inner)
             item = take(get(args, "counter"))
 
     return window
+
+
+def _scaled(combine: Step) -> Step:
+    """Combines all operands but the last, which multiplies."""
+    return lambda emitter, operands: _multiply(emitter, (combine(emitter, operands[:-1]), operands[-1]))
+
+
+def _unscaled(combine: Step) -> Step:
+    return lambda emitter, operands: combine(emitter, operands[:-1])
 
 
 def _multiply(emitter: Emitter, operands: Sequence[Any]) -> Any:

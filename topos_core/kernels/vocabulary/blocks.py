@@ -143,7 +143,7 @@ WINDOW: Final = (
     "x", "x_outer", "x_row",  # columns and inner are dense
     "out", "out_outer", "out_row",
     "values",  # address of: what lies outside; a column of it, reduced down; the factor of the result
-    "scratch", "slot_bytes",  # one row per worker
+    "scratch", "slot_bytes",  # one line per worker: the columns that the windows of a result row read
 )  # fmt: skip
 """Words of a window reduction over [outer, rows, columns, inner]."""
 

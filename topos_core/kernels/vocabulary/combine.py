@@ -36,6 +36,8 @@ def _pair(emitter: Emitter, reducer: str, scalar: Scalar, a: Any, b: Any) -> Any
 
 def _ordered_extreme(emitter: Emitter, reducer: str, scalar: Scalar, a: Any, b: Any) -> Any:
     """IEEE 754-2019 maximum and minimum."""
+    if isinstance(emitter.type, ir.VectorType) and emitter.type.count * scalar.bytes == 64:
+        return _in_whole_registers(emitter, reducer, scalar, a, b)
     lanes = f"v{emitter.type.count}" if isinstance(emitter.type, ir.VectorType) else ""
     name = f"llvm.{reducer}imum.{lanes}f{8 * scalar.bytes}"
     function = emitter.builder.module.globals.get(name)
@@ -43,3 +45,18 @@ def _ordered_extreme(emitter: Emitter, reducer: str, scalar: Scalar, a: Any, b: 
         kind = ir.FunctionType(emitter.type, [emitter.type, emitter.type])
         function = ir.Function(emitter.builder.module, kind, name)
     return emitter.builder.call(function, [a, b])
+
+
+def _in_whole_registers(emitter: Emitter, reducer: str, scalar: Scalar, a: Any, b: Any) -> Any:
+    """Uses AVX-512's range instruction, which orders zeros by sign and passes NaN over: three instructions, not six."""
+    builder, count = emitter.builder, emitter.type.count
+    name = f"llvm.x86.avx512.mask.range.{'ps' if scalar.bytes == 4 else 'pd'}.512"
+    function = builder.module.globals.get(name)
+    bits, word = ir.IntType(count), ir.IntType(32)
+    if function is None:
+        kind = ir.FunctionType(emitter.type, [emitter.type, emitter.type, word, emitter.type, bits, word])
+        function = ir.Function(builder.module, kind, name)
+    which = 5 if reducer == "max" else 4  # with the chosen operand's own sign
+    everywhere, rounding = ir.Constant(bits, -1), ir.Constant(word, 4)
+    chosen = builder.call(function, [a, b, ir.Constant(word, which), emitter.constant(0.0), everywhere, rounding])
+    return builder.select(builder.fcmp_unordered("uno", a, b), builder.fadd(a, b), chosen)

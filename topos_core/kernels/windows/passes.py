@@ -32,6 +32,13 @@ class Pass(NamedTuple):
         return positions(self.columns, self.across)
 
     @property
+    def line(self) -> int:
+        """Counts the columns that the windows of one result row read, borders included."""
+        return max(
+            0, (self.result_columns - 1) * self.across.stride + (self.across.size - 1) * self.across.dilation + 1
+        )
+
+    @property
     def result_size(self) -> int:
         """Counts elements of the result."""
         return self.outer * self.result_rows * self.result_columns * self.inner

@@ -91,7 +91,7 @@ class Runner:
         if made is None:
             size = self.dtype.itemsize
             made = tuple(
-                (_block(step, values, threads, size), threads * aligned(step.columns * step.inner * size))
+                (_block(step, values, threads, size), threads * aligned(step.line * step.inner * size))
                 for step, values in self.steps
             )
             self.blocks[threads] = made
@@ -154,5 +154,5 @@ def _block(step: Pass, values: np.ndarray, threads: int, size: int) -> array[int
         "x_outer": step.rows * step.columns * step.inner, "x_row": step.columns * step.inner,
         "out_outer": step.result_rows * step.result_columns * step.inner,
         "out_row": step.result_columns * step.inner, "values": address_of(values),
-        "slot_bytes": aligned(step.columns * step.inner * size),
+        "slot_bytes": aligned(step.line * step.inner * size),
     })  # fmt: skip
