@@ -57,6 +57,13 @@ class AgentPlanner:
         """Emits a traced target as StableHLO text."""
         return str(self._ask(target, lambda agent: agent.emit(target, _asked(options)))["text"])
 
+    def phases(self, target: str, value: int, options: Options) -> Mapping[str, Any]:
+        """Gives the recorded ops, the group and the loop nest of what runs at a value."""
+        found: Mapping[str, Any] = self._ask(target, lambda agent: agent.phases(target, value, _asked(options)))[
+            "phases"
+        ]
+        return found
+
     def kernels(self, target: str, region: str, options: Options) -> Mapping[str, Any]:
         """Lists the kernels that run a taken region, with their texts."""
         found: Mapping[str, Any] = self._ask(target, lambda agent: agent.kernels(target, region, _asked(options)))[

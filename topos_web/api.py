@@ -57,6 +57,12 @@ class Asked(BaseModel):
     options: Options = Options()
 
 
+class AskedPhases(Asked):
+    """Around which value."""
+
+    value: Value
+
+
 class AskedKernels(Asked):
     """Which region's kernels are to be shown."""
 
@@ -160,6 +166,13 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
     def emitted(request: Request, plan_id: PlanId, asked: Annotated[Asked, Body()]) -> Response:
         plan, _ = traced(plan_id, asked.base)
         return _json(request, {"text": _ask(lambda: plans.planner.emit(plan.target, asked.options.asked()))})
+
+    @api.post(
+        "/plans/{plan_id}/phases", summary="What runs at a value: recorded ops, the group that they make, its loop nest"
+    )
+    def phases(request: Request, plan_id: PlanId, asked: Annotated[AskedPhases, Body()]) -> Response:
+        plan, _ = traced(plan_id, asked.base)
+        return _json(request, _ask(lambda: plans.planner.phases(plan.target, asked.value, asked.options.asked())))
 
     @api.post(
         "/plans/{plan_id}/kernels",

@@ -40,6 +40,10 @@ class Planner(Protocol):
         """Emits a traced target as StableHLO text; raises `PlannerError`."""
         ...
 
+    def phases(self, target: str, value: int, options: Options) -> Mapping[str, Any]:
+        """Gives what runs at a value in its three forms; raises `PlannerError`."""
+        ...
+
     def kernels(self, target: str, region: str, options: Options) -> Mapping[str, Any]:
         """Lists the kernels that run a taken region; raises `PlannerError`."""
         ...

@@ -21,6 +21,7 @@ STATES = {
     "help": """page.keyboard.press("?")""",
     "emitted": """page.get_by_role("button", name="Emitted StableHLO").click(); page.locator("summary").first.click()""",
     "kernel": """page.locator('.entry[data-verdict="taken"]').first.click(); page.get_by_role("button", name="Kernel", exact=True).click(); page.locator('.kernel .code').wait_for()""",
+    "phases": """page.locator('.entry[data-verdict="taken"]').first.click(); page.keyboard.press("p"); page.locator('.phases .line').first.wait_for()""",
     "measured": """page.locator('.entry[data-verdict="taken"]').click(); page.get_by_test_id("measured").wait_for()""",
     "compared": """page.get_by_label("Compare with").select_option(index=1); page.get_by_test_id("changes").wait_for()""",
 }

@@ -380,3 +380,25 @@ def test_a_long_kernel_is_read_by_scrolling(open_page: Open) -> None:
     assert code.locator(".line").count() < 100
     code.evaluate("e => { e.scrollTop = e.scrollHeight; }")
     expect(code).to_contain_text("line = 399  # </script>")
+
+
+def test_phases_show_three_forms_that_follow_one_selection(open_page: Open, theme: str) -> None:
+    page, *_ = open_page(convolution(observed=True), theme=theme)
+    page.keyboard.press("p")
+    pane = page.get_by_test_id("phases")
+    expect(pane).to_contain_text("Select an op or a region.")
+    page.locator('.entry[data-verdict="taken"]').click()
+    recorded, grouped, nest = (
+        pane.get_by_role("region", name=name) for name in ("Recorded", "Grouped", "Fused loop nest")
+    )
+    expect(grouped.locator(".line")).to_have_text("%17 = window_reduce(x=%0)")
+    expect(nest).to_contain_text("one kernel runs it")  # what topos has not is told, not drawn
+    grouped.locator(".line").hover()
+    expect(recorded.locator(".line.hit")).to_have_text(re.compile("^%17 ="))
+    pane.get_by_role("button", name="Differences").click()
+    expect(grouped.locator(".minus").first).to_have_text(re.compile("^−%"))
+    expect(grouped.locator(".plus")).to_have_text("+%17 = window_reduce(x=%0)")
+    recorded.locator(".line").first.click()
+    expect(page.locator('[data-box="op"].selected')).to_have_count(1)
+    page.keyboard.press("p")
+    expect(pane).to_have_count(0)

@@ -67,6 +67,22 @@ class GivenPlanner:
         )
         return f"module {{\n  func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {{\n{made}\n    return %v17\n  }}\n}}\n"
 
+    def phases(self, target: str, value: int, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        document = self.planned(target, options)
+        if value >= len(document["ops"]["name"]):
+            raise PlannerError({"code": "TP505", "message": f"no value {value}", "path": None, "line": None})
+        region = next((r for r in document["regions"] if value in r["computing"] and r["verdict"] == "taken"), None)
+        values = region["nodes"] if region else [value]
+        recorded = [{"value": v, "text": f"%{v} = {document['names'][document['ops']['name'][v]]}"} for v in values]
+        grouped = (
+            [{"value": region["root"], "text": f"%{region['root']} = {region['pattern']}(x=%0)"}] if region else None
+        )
+        return {
+            "values": values, "region": region and region["id"], "recorded": recorded, "grouped": grouped,
+            **({} if region else {"grouped_missing": "it runs alone: no neighbour can share its loops"}),
+            "nest": None, "nest_missing": "one kernel runs it" if region else "topos makes no loop nest of it yet",
+        }  # fmt: skip
+
     def kernels(self, target: str, region: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
         self.asked.append((target, options))
         document = self.planned(target, options)

@@ -170,6 +170,31 @@ def one_by_one(calls: int) -> str:
     return "its one op runs as recorded" if calls == 1 else f"its {calls} ops run one by one"
 
 
+def source_runs_nowhere() -> str:
+    """Says why a source is in no group."""
+    return "it exists before a run and belongs to no group"
+
+
+def nothing_runs_there() -> str:
+    """Says why an op is in no group."""
+    return "nothing runs there: no result and no observation needs it"
+
+
+def alone() -> str:
+    """Says why an op is a group of its own."""
+    return "it runs alone: no neighbour can share its loops"
+
+
+def no_nest() -> str:
+    """Says what a group still lacks."""
+    return "topos makes no loop nest of it yet; its ops run one by one, as recorded"
+
+
+def kernel_in_place_of_nest() -> str:
+    """Says what stands in place of a generated loop nest."""
+    return "one kernel runs it; its text stands under Kernel"
+
+
 def taken_inside(titles: Sequence[str]) -> str:
     """Says what smaller regions run in a blocked one's place."""
     return f"in its place runs {_listed(titles)}, and the rest op by op"

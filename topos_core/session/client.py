@@ -127,6 +127,12 @@ class Agent:
         request = {"do": "emit", "target": target, "options": dict(options or {}), "verify": verify}
         return self.request(request, timeout, progress)
 
+    def phases(
+        self, target: str, value: int, options: Mapping[str, Any] | None = None, *, timeout: float | None = None
+    ) -> dict[str, Any]:
+        """Gives the recorded ops, the group and the loop nest of what runs at a value of a traced target; gives `phases`."""
+        return self.request({"do": "phases", "target": target, "value": value, "options": dict(options or {})}, timeout)
+
     def kernels(
         self, target: str, region: str, options: Mapping[str, Any] | None = None, *, timeout: float | None = None
     ) -> dict[str, Any]:

@@ -129,6 +129,9 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
             check_document(_need(reply, "document", dict))
         case "emit":
             _need(reply, "text", str)
+        case "phases":
+            _check_display(_need(_need(reply, "phases", dict), "recorded", list), "recorded")
+            _check_display(reply["phases"], "phases")
         case "kernels":
             _check_display(_need(_need(reply, "listing", dict), "kernels", list), "kernels")
         case "run":

@@ -77,6 +77,8 @@ def perform(state: State, request: Mapping[str, Any], progress: Report) -> dict[
                 return {"document": traced.document(request.get("options") or {})}
             case "emit":
                 return traced.emit(request.get("options") or {}, verify=bool(request.get("verify")), progress=progress)
+            case "phases":
+                return {"phases": traced.phases(int(request["value"]), request.get("options") or {})}
             case "kernels":
                 return {"listing": traced.kernels(request["region"], request.get("options") or {})}
             case "run":

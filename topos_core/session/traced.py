@@ -94,6 +94,19 @@ class Traced:
 
         return {"text": text, "verification": verify_text(self.with_weights(), plan, text, progress)}
 
+    def phases(self, value: int, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Gives what runs at a value in its three forms.
+
+        Raises:
+            ConfigurationError: TP505, the tape has no such value.
+        """
+        from topos_core.document.phases import phases
+
+        if not 0 <= value < len(self.tape.ops):
+            raise ConfigurationError(f"no value {value}; the tape has {len(self.tape.ops)}", code="TP505")
+        plan = self.plan(options)
+        return phases(plan.data, plan.groups, value)
+
     def kernels(self, region: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Lists the kernels that run a taken region on this machine.
 

@@ -221,6 +221,22 @@ export interface Changes extends PlanHead {
   liveness: Liveness;
 }
 
+/** What runs at a value, in three forms; a form that topos has not says why. */
+export interface Phases {
+  values: number[];
+  region: string | null;
+  recorded: PhaseLine[];
+  grouped: PhaseLine[] | null;
+  grouped_missing?: string;
+  nest: PhaseLine[] | null;
+  nest_missing?: string;
+}
+
+export interface PhaseLine {
+  value: number;
+  text: string;
+}
+
 /** What runs a taken region on the server's machine. */
 export interface KernelListing {
   /** The file that makes the match ready. */

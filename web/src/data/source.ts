@@ -1,6 +1,6 @@
 /** Where the page's data come from: the server, or the file itself when the page was exported. */
 
-import type { Changes, Failure, Graph, KernelListing, Options, Packed, Plan, PlanState, Region, Skeleton } from './document';
+import type { Changes, Failure, Graph, KernelListing, Options, Phases, Packed, Plan, PlanState, Region, Skeleton } from './document';
 import { unpack } from './packing';
 import type { Bench } from './profile';
 
@@ -26,6 +26,7 @@ export interface Source {
   whatif(id: string, base: number, options: Options): Promise<Changes>;
   emitted(id: string, base: number, options: Options): Promise<string>;
   profile(id: string): Promise<Bench>;
+  phases(id: string, base: number, value: number, options: Options): Promise<Phases>;
   kernels(id: string, base: number, region: string, options: Options): Promise<KernelListing>;
   diff(a: string, b: string): Promise<Diff>;
   /** Where the whole plan can be fetched as one file, if anywhere. */
@@ -67,6 +68,7 @@ export class InlineSource implements Source {
     return this.data.emitted;
   };
   profile = (): Promise<Bench> => Promise.reject(OFFLINE);
+  phases = (): Promise<Phases> => Promise.reject(OFFLINE);
   kernels = (): Promise<KernelListing> => Promise.reject(OFFLINE);
   diff = (): Promise<Diff> => Promise.reject(OFFLINE);
   exported = (): Promise<Blob> => Promise.reject(OFFLINE);
@@ -103,6 +105,7 @@ export class ServerSource implements Source {
   };
   emitted = async (id: string, base: number, options: Options): Promise<string> =>
     (await this.ask<{ text: string }>(`plans/${id}/emitted`, { base, options })).text;
+  phases = (id: string, base: number, value: number, options: Options): Promise<Phases> => this.ask(`plans/${id}/phases`, { base, value, options });
   profile = (id: string): Promise<Bench> => this.ask(`plans/${id}/profile`);
   kernels = (id: string, base: number, region: string, options: Options): Promise<KernelListing> =>
     this.ask(`plans/${id}/kernels`, { base, region, options });

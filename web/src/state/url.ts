@@ -20,6 +20,7 @@ export interface View {
   compare?: string;
   pane?: Pane;
   memory?: boolean;
+  phases?: boolean;
   candidates?: boolean;
   /** Horizontal and vertical shift, and zoom. */
   camera?: [number, number, number];
@@ -44,6 +45,7 @@ export function write(view: View): string {
     ['compare', view.compare && encodeURIComponent(view.compare)],
     ['pane', view.pane],
     ['memory', view.memory && '1'],
+    ['phases', view.phases && '1'],
     ['candidates', view.candidates && '1'],
     ['at', view.camera?.map((v, i) => (i === 2 ? v.toFixed(3) : v.toFixed(0))).join(',')],
   ];
@@ -69,7 +71,7 @@ export function read(fragment: string): View {
     shown: shown && Object.fromEntries(shown.filter(([, i]) => Number.isInteger(i))),
     consumer: text('consumer'), fidelity: text('fidelity'), machine: text('machine'), observe: numbers('observe'), ignore: numbers('ignore'),
     off: texts('off'), query: text('q'), filter: texts('show'), compare: text('compare'),
-    pane: PANES.find((pane) => pane === parts.get('pane')), memory: parts.has('memory') || undefined, candidates: parts.has('candidates') || undefined,
+    pane: PANES.find((pane) => pane === parts.get('pane')), memory: parts.has('memory') || undefined, phases: parts.has('phases') || undefined, candidates: parts.has('candidates') || undefined,
     camera: camera?.length === 3 && camera.every(Number.isFinite) ? (camera as [number, number, number]) : undefined,
   };
 }

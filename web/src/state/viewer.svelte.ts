@@ -49,6 +49,7 @@ export class Viewer {
   status = $state('');
   compared = $state.raw<Comparison | null>(null);
   memory = $state(false);
+  phases = $state(false);
   /** Whether regions are listed by what they were measured to take. */
   byMeasured = $state(false);
   /** What stands below the source. */
@@ -205,6 +206,7 @@ export class Viewer {
     }
     if (view.pane !== undefined) this.pane = view.pane;
     this.memory ||= view.memory ?? false;
+    this.phases ||= view.phases ?? false;
     this.candidates ||= view.candidates ?? false;
     if (view.camera) this.camera = { x: view.camera[0], y: view.camera[1], k: view.camera[2] };
     this.selection = this.parseSelection(view.selection);
@@ -230,7 +232,7 @@ export class Viewer {
       plan: this.planId ?? undefined, selection: this.selectionText(), open: openNames(this.tree, this.open, this.firstOpen), shown: shownNames(this.tree, this.shown),
       consumer, fidelity, machine, observe, ignore, off, query: this.query || undefined,
       filter: this.filter.size === 4 ? undefined : [...this.filter], compare: this.compared?.name,
-      pane: this.pane ?? undefined, memory: this.memory || undefined, candidates: this.candidates || undefined,
+      pane: this.pane ?? undefined, memory: this.memory || undefined, phases: this.phases || undefined, candidates: this.candidates || undefined,
       camera: [this.camera.x, this.camera.y, this.camera.k],
     };
   }

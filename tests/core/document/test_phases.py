@@ -1,0 +1,77 @@
+"""What runs at a value, in its three forms."""
+
+import numpy as np
+import pytest
+
+import topos_core as tp
+from topos_core import nn
+from topos_core.document.phases import phases
+from topos_core.matching.catalog import patterns
+
+
+def scaled(x, w):
+    hidden = x @ w
+    return nn.softmax(np.abs(hidden - 1.0) + np.floor(hidden) * 0.5)
+
+
+def told(plan, value):
+    return phases(plan.data, plan.groups, value)
+
+
+@pytest.fixture
+def plan():
+    return tp.plan(
+        tp.trace(scaled, tp.f32[8, 16], tp.f32[16, 16]),
+        cost="always",
+        off=[name for name in patterns() if name != "softmax"],
+    )
+
+
+def value_of(plan, name):
+    return next(value for value, op in enumerate(plan.tape.ops) if op.name == name)
+
+
+def test_a_group_is_its_recorded_ops_inside_one_head(plan):
+    found = told(plan, value_of(plan, "abs"))
+    assert found["region"] is None
+    assert len(found["values"]) > 1
+    recorded = [line["text"] for line in found["recorded"]]
+    head, *inside, end = [line["text"] for line in found["grouped"]]
+    assert [line.strip() for line in inside] == recorded
+    assert (head.partition(" = ")[2].startswith("group("), end) == (True, "}")
+    assert found["nest"] is None
+    assert "no loop nest of it yet" in found["nest_missing"]
+
+
+def test_a_group_names_what_it_reads_and_gives(plan):
+    found = told(plan, value_of(plan, "abs"))
+    gives, _, reads = found["grouped"][0]["text"].partition(" = ")
+    inside = set(found["values"])
+    named = {int(one.strip(" %")) for one in reads.removeprefix("group(").removesuffix(") {").split(",")}
+    assert named == {operand for value in inside for operand in plan.tape.ops[value].operands} - inside
+    assert int(gives.strip("%")) in inside
+
+
+@pytest.mark.parametrize("name", ["sum", "exp"])
+def test_every_op_of_a_taken_region_leads_to_the_region(plan, name):
+    (taken,) = plan.taken
+    found = told(plan, value_of(plan, name))
+    assert found["region"] == f"softmax@{taken.match.root}"
+    assert found["grouped"][0]["text"] == f"%{taken.match.root} = softmax(x=%{taken.match.bindings['x']})"
+    assert {line["value"] for line in found["recorded"]} == set(found["values"])
+    assert "under Kernel" in found["nest_missing"]
+
+
+def test_sources_and_dead_ops_belong_to_nothing():
+    tape = tp.trace(lambda x: (np.exp(x), np.abs(x))[1], tp.f32[4])
+    plan = tp.plan(tape)
+    assert "exists before a run" in told(plan, 0)["grouped_missing"]
+    assert "nothing runs there" in told(plan, value_of(plan, "exp"))["grouped_missing"]
+    assert "runs alone" in told(plan, value_of(plan, "abs"))["grouped_missing"]
+
+
+def test_a_table_is_named_and_not_written_out():
+    tape = tp.trace(lambda x: x + np.arange(32, dtype=np.float32), tp.f32[32])
+    plan = tp.plan(tape)
+    value = value_of(plan, "constant")
+    assert "table" in told(plan, value)["recorded"][0]["text"]
