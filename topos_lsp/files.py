@@ -102,6 +102,7 @@ class File:
         plans: The last good plan per entry.
         failures: Per entry, or for the whole file under "", why there is no newer plan.
         unused: TP601 findings of comments that change nothing, each with its anchor as `place`.
+        imports: The files of the user's own modules that the last trace imported; None where it did not come so far.
         traced_text: The text that the agent's owner of this file holds.
         task: What waits for the pause and then for the work.
         work: The blocking request to the agent.
@@ -119,6 +120,7 @@ class File:
     plans: dict[str, Plan] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
     unused: list[dict[str, Any]] = field(default_factory=list)
+    imports: frozenset[str] | None = None
     traced_text: str | None = None
     replies: OrderedDict[str, bytes] = field(default_factory=OrderedDict)
     task: asyncio.Task[None] | None = None
@@ -133,6 +135,11 @@ class File:
     def relative(self) -> str:
         """Gives the path as documents have it."""
         return self.home.workspace.relative(self.document.path)
+
+    def depends_on(self, path: str) -> bool:
+        """Says whether a changed file can change what its trace gives: an imported one, or any where an import is missing."""
+        missing = any(failure.error["code"] == "TP404" for failure in self.failures.values())
+        return missing or self.imports is None or path in self.imports
 
     @property
     def pending(self) -> bool:

@@ -82,7 +82,6 @@ class Tracing:
     documents: Documents
     listener: Listener
     settings: Settings = field(default_factory=Settings)
-    generation: int = 0
     _files: dict[str, File] = field(default_factory=dict)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "topos-trace"))
 
@@ -129,11 +128,11 @@ class Tracing:
         self.outdated(document.path, but=document.uri)
 
     def outdated(self, path: str, but: str | None = None) -> None:
-        """Traces the files anew whose project holds a file that changed on disk."""
-        self.generation += 1
+        """Traces the files anew that import a file that changed on disk."""
         root = self.homes.root_of(path)
         for file in self._files.values():
-            if file.uri != but and file.home.root == root and file.entries:
+            if file.uri != but and file.home.root == root and file.entries and file.depends_on(path):
+                file.replies.clear()
                 self._schedule(file, self.settings.debounce, asked=self.settings.trace != "manual")
 
     def closed(self, document: Document) -> None:
@@ -321,6 +320,8 @@ class Tracing:
 
     def _take(self, file: File, reply: Mapping[str, Any]) -> None:
         """Takes a reply: each entry has a new plan, or keeps its old one with the reason why there is no newer."""
+        if "imports" in reply:
+            file.imports = frozenset(reply["imports"])
         if "error" in reply:
             self._failed(file, reply["error"])
             return
@@ -362,7 +363,7 @@ class Tracing:
         _mark_stale(file, name, error["message"])
 
     def _key(self, file: File, text: str, options: Mapping[str, Any]) -> str:
-        asked = json.dumps([file.entries, options, self.generation], sort_keys=True)
+        asked = json.dumps([file.entries, options], sort_keys=True)
         return hashlib.blake2b(f"{asked}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -41,9 +40,7 @@ class AgentPlanner:
         with self._lock:
             traced: list[Traced] = []
             for target in self._targets:
-                found = self._trace(target)
-                self._read[target.path] = self._paths(target, found) | {target.path}
-                traced += found
+                traced += self._trace(target)
             return traced
 
     def changes(self, target: str, options: Options) -> Mapping[str, Any]:
@@ -100,6 +97,8 @@ class AgentPlanner:
             return []  # the server ends
         except ConfigurationError as error:
             return [Traced(name, None, error_of(error, target.path, workspace.root))]
+        if "imports" in reply:  # of a process that ended early it is not known: what it read before still counts
+            self._read[target.path] = frozenset(reply["imports"])
         entries = reply.get("entries", [{"target": name, "error": reply.get("error")}])
         for entry in entries:
             if self._of_target.setdefault(entry["target"], workspace).root != workspace.root:
@@ -118,14 +117,6 @@ class AgentPlanner:
         if "error" in reply:
             raise PlannerError(reply["error"])
         return reply
-
-    def _paths(self, target: Target, found: Sequence[Traced]) -> frozenset[str]:
-        """Names the project's files that the documents and errors speak of."""
-        named = {name for t in found if t.document is not None for name in t.document["paths"]}
-        named |= {t.error["path"] for t in found if t.error is not None and t.error["path"] is not None}
-        root = self._projects.workspace(target.path).root
-        full = {os.path.normpath(os.path.join(root, name)) for name in named}
-        return frozenset(name for name in full if os.path.isfile(name))
 
 
 def _asked(options: Options) -> dict[str, Any]:

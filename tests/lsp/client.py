@@ -182,6 +182,21 @@ class Client:
             time.sleep(0.02)
         return found
 
+    def wait_for_lens(self, name, text, seconds=SECONDS):
+        """Asks for lenses again and again until all of them hold a text."""
+
+        def held():
+            return all(text in lens["command"]["title"] for lens in self.request("textDocument/codeLens", at(name)))
+
+        self.wait_for(held, seconds)
+
+    def wait_for(self, test, seconds=SECONDS):
+        """Looks again and again until a test passes that nothing from the server announces."""
+        deadline = time.monotonic() + seconds
+        while not test():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
     def wait(self, test, seconds=SECONDS, what="what was expected"):
         """Waits until something that arrives makes a test true."""
         deadline = time.monotonic() + seconds

@@ -129,3 +129,32 @@ def test_a_changed_module_on_disk_traces_what_imports_it(shared, opened):
     shared.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": module.as_uri(), "type": 2}]})
     (found,) = shared.wait_for_diagnostics(name)
     assert found["code"] == "TP402"
+
+
+def test_only_what_imports_a_changed_module_is_traced_again(shared, opened):
+    runs = shared.folder / "runs"
+    count = f"open({str(runs)!r}, 'a').write('1')\n"
+    name = opened(count + "import used\n" + NORM)
+    (found,) = shared.wait_for_diagnostics(name)
+    assert found["code"] == "TP404"
+    used = shared.folder / "used.py"
+    used.write_text("import deeper\n")
+    (shared.folder / "deeper.py").write_text("")
+    shared.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": used.as_uri(), "type": 1}]})
+    shared.wait_for_hints(name)
+    (shared.folder / "other.py").write_text("")
+    before = runs.read_text()
+    for module, more in (("other", 0), ("deeper", 1), ("used", 2)):
+        change = {"uri": (shared.folder / f"{module}.py").as_uri(), "type": 2}
+        shared.notify("workspace/didChangeWatchedFiles", {"changes": [change]})
+        if more:
+            shared.wait_for(lambda more=more: len(runs.read_text()) == len(before) + more)
+            shared.wait_for_lens(name, "open plan")
+    assert len(runs.read_text()) == len(before) + 2
+    (shared.folder / "deeper.py").write_text("x = (\n")
+    change = {"uri": (shared.folder / "deeper.py").as_uri(), "type": 2}
+    shared.notify("workspace/didChangeWatchedFiles", {"changes": [change]})
+    shared.wait_for_diagnostics(name, lambda found: "TP403" in [each["code"] for each in found])
+    (shared.folder / "deeper.py").write_text("")
+    shared.notify("workspace/didChangeWatchedFiles", {"changes": [change]})
+    shared.wait_for_diagnostics(name, lambda found: not found)

@@ -102,6 +102,8 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
     Raises:
         MessageError: What is missing or of the wrong kind.
     """
+    if not all(isinstance(path, str) for path in _need({"imports": [], **reply}, "imports", list)):
+        raise MessageError("'imports' holds what is no path")
     if "error" in reply:
         _check_error(reply["error"])
         return

@@ -19,6 +19,7 @@ from topos_core.importers.imported import loading
 from topos_core.importers.model_file import ENTRY
 from topos_core.session import entries as entry_marks
 from topos_core.session.dimensions import AskedDims
+from topos_core.session.imports import imported_files
 from topos_core.session.loading import load
 from topos_core.session.places import error_of, position, relative_path
 from topos_core.session.sources import MODEL_FILES, read_source
@@ -108,7 +109,8 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
         with loading(text):
             module = load(path, text, state.root)
     except BaseException as error:  # SystemExit and KeyboardInterrupt too: whatever user code raises is its answer
-        return {"error": error_of(error, path, state.root)}
+        told = error_of(error, path, state.root)
+        return {"error": told, "imports": imported_files(path, state.root, told)}
     options = request.get("options") or {}
     replies = []
     for number, name in enumerate(names, 1):
@@ -136,7 +138,7 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
             replies.append(
                 {"target": target, "error": _placed(error_of(error, path, state.root), marks, name, state.root)}
             )
-    return {"entries": replies, "frameworks": loaded()}
+    return {"entries": replies, "frameworks": loaded(), "imports": imported_files(path, state.root)}
 
 
 def _read_model(state: State, path: str, options: Mapping[str, Any], progress: Report) -> dict[str, Any]:
