@@ -11,6 +11,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -254,8 +255,12 @@ class Plan:
 
         return prove(self.tape, (decision.match for decision in self.data.decisions))
 
-    def emit_stablehlo(self, *, locations: bool = True) -> str:
+    def emit_stablehlo(self, *, locations: bool = True, root: str | None = None) -> str:
         """Writes the tape as StableHLO text, with this plan's raises, or those of the same request for `stablehlo`.
+
+        Args:
+            locations: Ends every line with the expression that it comes from; no path names a machine's folders.
+            root: The project's folder; by default that of the nearest pyproject.toml, else the working directory.
 
         Raises:
             ConfigurationError: TP507, an opaque op.
@@ -266,7 +271,9 @@ class Plan:
         if data.request.consumer != "stablehlo":
             data = self.planner.plan(replace(data.request, consumer="stablehlo"))
         matches = [decision.match for decision in data.taken]
-        return emit_matches(data.tape, matches, data.observed, locations=locations)
+        folder = root if root is not None else _project(self.tape)
+        paths = partial(relative_path, root=folder)
+        return emit_matches(data.tape, matches, data.observed, locations=locations, paths=paths)
 
     def document(self, *, target: str | None = None, root: str | None = None, sources: bool = True) -> dict[str, Any]:
         """Gives the `topos.plan/1` document, with the other consumers' verdicts.

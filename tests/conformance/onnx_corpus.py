@@ -54,7 +54,7 @@ def run(path: Path, folder: Path) -> Outcome:
 
     model = onnx.load(str(path), load_external_data=False)
     try:
-        tape = record_onnx(str(path.resolve()), dims=_Extents(model))
+        tape = record_onnx(str(path.resolve()), dims=Extents())
     except ToposError as error:
         return Outcome(name, "refused", f"{error.code}: {error.message}")
     reason = opaque_reason(tape)
@@ -97,11 +97,8 @@ def _a_quantum_apart(model: Any, results: list[np.ndarray], wanted: list[Any]) -
     return all(each.max() <= max(steps) * 1.001 and (each > 1e-3).mean() <= 2e-3 for each in apart if each.size)
 
 
-class _Extents(dict[str, int]):
+class Extents(dict[str, int]):
     """Gives every open dimension the same extent."""
-
-    def __init__(self, model: Any) -> None:
-        super().__init__()
 
     def get(self, key: Any, default: Any = None) -> int:  # type: ignore[override]
         return EXTENT

@@ -6,11 +6,11 @@ from tests.conformance import stablehlo_suite
 
 
 @pytest.mark.conformance
-def test_stablehlos_own_test_data_is_never_wrong():
-    folder = stablehlo_suite.corpus()
-    if not folder.is_dir():
-        pytest.skip("there is no corpus; set TOPOS_CORPUS to a folder that holds stablehlo/testdata")
-    outcomes = [stablehlo_suite.run(path) for path in sorted(folder.rglob("*.mlir"))]
+@pytest.mark.parametrize("kind", stablehlo_suite.KINDS)
+def test_stablehlos_own_cases_are_never_wrong(kind):
+    if not (stablehlo_suite.corpus() / kind).is_dir():
+        pytest.skip(f"there is no corpus; set TOPOS_CORPUS to a folder that holds stablehlo/{kind}")
+    outcomes = [stablehlo_suite.run(*case) for case in stablehlo_suite.cases(kind)]
     print(stablehlo_suite.table(outcomes))
     assert [outcome for outcome in outcomes if outcome.verdict in ("wrong", "refused")] == []
     assert sum(outcome.verdict == "passes" for outcome in outcomes) >= len(outcomes) // 2

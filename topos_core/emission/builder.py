@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -40,10 +40,11 @@ class Builder:
     the value itself.
     """
 
-    def __init__(self, *, locations: bool) -> None:
+    def __init__(self, *, locations: bool, paths: Callable[[str], str] = str) -> None:
         self.lines: list[str] = []
         self.span = UNKNOWN
         self._locations = locations
+        self._paths = paths
         self._prefix = ""
         self._used: set[str] = set()
 
@@ -62,7 +63,7 @@ class Builder:
 
     def line(self, text: str, *, place: bool = True) -> None:
         """Appends a line inside the function; `place` ends it with the user's span."""
-        self.lines.append(f"    {text}{f' {location(self.span)}' if place and self._locations else ''}")
+        self.lines.append(f"    {text}{f' {location(self.span, self._paths)}' if place and self._locations else ''}")
 
     def define(self, text: str, result: TensorType, types: str, word: str = "") -> Ssa:
         """Appends `%name = text : types`."""

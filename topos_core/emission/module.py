@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from topos_core.emission.builder import Builder, Ssa
@@ -28,13 +28,28 @@ class _Unit:
     match: tuple[Match, Raise] | None
 
 
-def emit_matches(tape: Tape, matches: Iterable[Match], observed: Sequence[int] = (), *, locations: bool = True) -> str:
+def emit_matches(
+    tape: Tape,
+    matches: Iterable[Match],
+    observed: Sequence[int] = (),
+    *,
+    locations: bool = True,
+    paths: Callable[[str], str] = str,
+) -> str:
     """Emits a tape with these matches taken, each by its pattern's own raise."""
     known = raises()
-    return emit(tape, {match.root: (match, known[match.pattern]) for match in matches}, observed, locations=locations)
+    taken = {match.root: (match, known[match.pattern]) for match in matches}
+    return emit(tape, taken, observed, locations=locations, paths=paths)
 
 
-def emit(tape: Tape, taken: Taken | None = None, observed: Sequence[int] = (), *, locations: bool = True) -> str:
+def emit(
+    tape: Tape,
+    taken: Taken | None = None,
+    observed: Sequence[int] = (),
+    *,
+    locations: bool = True,
+    paths: Callable[[str], str] = str,
+) -> str:
     """Gives the module's text.
 
     Arguments are the inputs in the tape's order, then the parameters. Results are the tape's results, then the observed
@@ -45,11 +60,12 @@ def emit(tape: Tape, taken: Taken | None = None, observed: Sequence[int] = (), *
         taken: The matches to raise.
         observed: Further values to return; none may be an unnamed interior of a taken match.
         locations: Ends every line with the span that it comes from.
+        paths: Gives a file's path as the text should name it.
 
     Raises:
         ConfigurationError: A foreign op is needed (TP507).
     """
-    builder = Builder(locations=locations)
+    builder = Builder(locations=locations, paths=paths)
     arguments = (*tape.inputs, *tape.parameters)
     names = {value: Ssa(f"%arg{k}", tape.ops[value].type) for k, value in enumerate(arguments)}
     results = emitted_results(tape, observed)

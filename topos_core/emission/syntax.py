@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -77,9 +77,9 @@ def string(text: str) -> str:
     return f'"{"".join(plain)}"'
 
 
-def location(span: Span) -> str:
-    """Gives `loc("path":line:column)`, columns from 1."""
-    return "loc(unknown)" if span == UNKNOWN else f"loc({string(span.path)}:{span.line}:{span.column + 1})"
+def location(span: Span, paths: Callable[[str], str] = str) -> str:
+    """Gives `loc("path":line:column)`, columns from 1; `paths` says how the text names a file."""
+    return "loc(unknown)" if span == UNKNOWN else f"loc({string(paths(span.path))}:{span.line}:{span.column + 1})"
 
 
 def signature(operands: Sequence[TensorType], result: TensorType) -> str:

@@ -87,7 +87,7 @@ class Traced:
             ConfigurationError: TP507, it holds a foreign op; TP506, jax is missing for a verification.
         """
         plan = self.plan({**options, "consumer": "stablehlo"})
-        text = plan.emit_stablehlo()
+        text = plan.emit_stablehlo(root=self.root)
         if not verify:
             return {"text": text}
         from topos_core.session.running import verify_text

@@ -1,8 +1,16 @@
-"""Where an equation stands: the user's frames with lines and columns, and the scopes that JAX names."""
+"""Where an equation stands: the user's frames with lines and columns, and the scopes that JAX names.
+
+Columns come from a private module of JAX (tested with 0.10); where it is missing or another, whole lines come from the text of
+JAX's own tracebacks.
+"""
 
 from __future__ import annotations
 
+import importlib
 import os
+import re
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any, Final
 
 import topos_core
@@ -10,6 +18,8 @@ from topos_core.recording.location import role_of_path
 from topos_core.recording.source import SourceSnapshot
 from topos_core.tape.span import Frame, Location, Span
 
+SOURCE_INFO: Final = "jax._src.source_info_util"
+_LINE: Final = re.compile(r"^(?P<path>.+):(?P<line>\d+)(?::\d+)? \((?P<function>.*)\)$", re.MULTILINE)
 _TOPOS: Final = os.path.dirname(os.path.abspath(topos_core.__file__)) + os.sep
 
 
@@ -19,6 +29,7 @@ class Places:
     def __init__(self, sources: SourceSnapshot) -> None:
         self._sources = sources
         self._frames: dict[Any, Frame] = {}
+        self._user_frames_of = _reader()
 
     def of_equation(self, equation: Any, around: Location) -> Location:
         """Gives an equation's place."""
@@ -31,12 +42,10 @@ class Places:
 
     def _user_frames(self, traceback: Any) -> list[Frame]:
         """Lists the frames below the entry, innermost first."""
-        from jax._src import source_info_util
-
         found: list[Frame] = []
         if traceback is None:
             return found
-        for frame in source_info_util.user_frames(traceback):
+        for frame in self._user_frames_of(traceback):
             if frame.file_name.startswith(_TOPOS):
                 break
             found.append(self._frame(frame))
@@ -68,6 +77,30 @@ class Places:
             end_line,
             self._sources.code_points(path, end_line, frame.end_column),
         )
+
+
+def _reader() -> Callable[[Any], Iterable[Any]]:
+    """Gives what lists the frames of a traceback that are not JAX's own, innermost first."""
+    try:
+        exact: Callable[[Any], Iterable[Any]] = importlib.import_module(SOURCE_INFO).user_frames
+    except (ImportError, AttributeError):
+        return _lines
+    return exact
+
+
+def _lines(traceback: Any) -> list[SimpleNamespace]:
+    """Reads a traceback's text: files and lines without columns."""
+    import jax
+
+    own = os.path.dirname(os.path.dirname(os.path.abspath(jax.__file__))) + os.sep
+    return [
+        SimpleNamespace(
+            file_name=found["path"], function_name=found["function"], start_line=int(found["line"]), start_column=0,
+            end_line=0, end_column=0,
+        )
+        for found in _LINE.finditer(str(traceback))
+        if not found["path"].startswith((own + "jax" + os.sep, own + "jaxlib" + os.sep, "<"))
+    ]  # fmt: skip
 
 
 def _short(function: str) -> str:

@@ -42,8 +42,8 @@ class Places:
 
     def _frame(self, location: Any) -> Iterator[Frame]:
         name = location.filename
-        path = self._path if name == "-" else name
-        if name != "-" and not self._may_read(name):
+        path = self._path if name == "-" else os.path.join(self._folder, name)
+        if name != "-" and not self._may_read(path):
             return
         line, column = max(location.start_line, 1), max(location.start_col - 1, 0)
         text = self._sources.line(path, line)
@@ -57,6 +57,6 @@ class Places:
         if known is None:
             real = os.path.realpath(path)
             known = self._readable[path] = (
-                path.endswith(".py") and os.path.isabs(path) and real.startswith(self._folder) and os.path.isfile(real)
+                path.endswith(".py") and real.startswith(self._folder) and os.path.isfile(real)
             )
         return known

@@ -18,7 +18,7 @@ PLAIN: Final[Mapping[str, str]] = {
     "tanh": "tanh", "logistic": "logistic", "sine": "sin", "cosine": "cos", "tan": "tan", "floor": "floor",
     "ceil": "ceil", "is_finite": "is_finite", "and": "and", "or": "or", "xor": "xor", "not": "not", "clamp": "clamp",
     "optimization_barrier": "optimization_barrier", "erf": "erf", "erfc": "erfc", "sinh": "sinh", "cosh": "cosh",
-    "square": "square", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh",
+    "square": "square", "cbrt": "cbrt", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh",
 }  # fmt: skip
 _COMPARISONS: Final = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE": "ge"}
 _REDUCERS: Final = {
@@ -127,6 +127,41 @@ def _gather(operation: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def numbers_end(operation: Any) -> int:
+    """Gives the axis of a scatter's indices along which one index lies."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    numbers = stablehlo.ScatterDimensionNumbers(operation.attributes["scatter_dimension_numbers"])
+    return int(numbers.index_vector_dim)
+
+
+def scatter_axis(operation: Any) -> int:
+    """Gives the axis along which a scatter adds whole rows.
+
+    Raises:
+        Unsupported: It combines in another way, or scatters windows, or along several axes.
+    """
+    from jaxlib.mlir.dialects import stablehlo
+
+    numbers = stablehlo.ScatterDimensionNumbers(operation.attributes["scatter_dimension_numbers"])
+    body = [each.operation.name for each in operation.regions[0].blocks[0].operations]
+    if body != ["stablehlo.add", "stablehlo.return"]:
+        raise Unsupported("it scatters by something else than a sum")
+    x, indices, updates = (type_of(operand.type) for operand in operation.operands)
+    axes = tuple(numbers.scattered_dims_to_operand_dims)
+    if x is None or indices is None or updates is None or len(axes) != 1 or tuple(numbers.inserted_window_dims) != axes:
+        raise Unsupported("it scatters windows, or along several axes")
+    axis, end = axes[0], numbers.index_vector_dim
+    shape = indices.shape if end == len(indices.shape) else indices.shape[:-1]
+    single = end == len(indices.shape) or (end == len(indices.shape) - 1 and indices.shape[-1] == 1)
+    windows = [k if k < axis else k + len(shape) - 1 for k in range(len(x.shape)) if k != axis]
+    if not single or list(numbers.update_window_dims) != windows:
+        raise Unsupported("its updates do not lie as rows of what it scatters into")
+    if updates.shape != (*x.shape[:axis], *shape, *x.shape[axis + 1 :]):
+        raise Unsupported("it scatters parts of rows")
+    return int(axis)
+
+
 def _reduction(name: str, operation: Any) -> tuple[str, dict[str, Any]]:
     """Reads a reducer of one op over both of its arguments; the seed is folded in by the walk."""
     block = operation.regions[0].blocks[0]
@@ -169,6 +204,15 @@ _SETTINGS: Final[Mapping[str, tuple[str, Settings]]] = {
         lambda operation: {name: _get(operation, name) for name in ("start_indices", "limit_indices", "strides")},
     ),
     "dynamic_slice": ("dynamic_slice", lambda operation: {"slice_sizes": _get(operation, "slice_sizes")}),
+    "dynamic_update_slice": ("dynamic_update_slice", lambda operation: {}),
+    "dynamic_reshape": ("reshape", lambda operation: {"new_sizes": _shape(operation)}),
+    "dynamic_broadcast_in_dim": (
+        "broadcast_in_dim",
+        lambda operation: {
+            "shape": _shape(operation), "broadcast_dimensions": _get(operation, "broadcast_dimensions"),
+        },
+    ),
+    "dynamic_iota": ("iota", lambda operation: {"dimension": _whole(operation, "iota_dimension")}),
     "pad": ("pad", _padding),
     "iota": ("iota", lambda operation: {"dimension": _whole(operation, "iota_dimension")}),
     "round_nearest_even": ("round", lambda operation: {"rounding_method": 1}),

@@ -14,13 +14,14 @@ from topos_core.importers.jax_jaxpr.catalog import translations
 from topos_core.importers.jax_jaxpr.equation import Equation, Unsupported
 from topos_core.importers.rollback import take_back
 from topos_core.importers.stablehlo_text.places import Places
-from topos_core.importers.stablehlo_text.settings import equation_of
-from topos_core.importers.stablehlo_text.types import array_of, type_of
+from topos_core.importers.stablehlo_text.reducers import picked
+from topos_core.importers.stablehlo_text.settings import equation_of, numbers_end, scatter_axis
+from topos_core.importers.stablehlo_text.types import array_of, numbers_of, type_of
 from topos_core.recording import constant, elementwise, movement
 from topos_core.recording.recorder import Recorder
 from topos_core.recording.value import Value
 from topos_core.tape.span import Location
-from topos_core.tape.type import FLOATS, TensorType
+from topos_core.tape.type import FLOATS, TensorType, numpy_dtype
 
 _DEEPEST: Final = 64
 _STAND_IN: Final = TensorType("u8", (0,))
@@ -32,6 +33,8 @@ _COMBINED: Final = {
     "and": np.logical_and,
     "or": np.logical_or,
 }
+_SHAPED: Final = ("stablehlo.dynamic_reshape", "stablehlo.dynamic_broadcast_in_dim")
+"""Operations whose further operands only tell the shape, which their results' types tell too."""
 _NEUTRAL: Final = {"sum": 0, "prod": 1, "and": True, "or": False}
 
 
@@ -98,6 +101,13 @@ class Walk:
                 eps, axis = (operation.attributes[name].value for name in ("epsilon", "feature_index"))
                 x, scale, offset = operands
                 return list(nn.batch_norm_training(x, scale, offset, _short(eps), axis))
+            case "stablehlo.reduce" if len(operands) == 4:
+                return self._picked(operation, operands, types)
+            case "stablehlo.scatter":
+                return [self._scatter_add(operation, operands)]
+            case "stablehlo.get_dimension_size":
+                extent = operands[0].shape[operation.attributes["dimension"].value]
+                return [constant.splat(self.recorder, np.int32(extent), "i32")]
         name, params = equation_of(operation)
         seed = operands[1] if name.startswith("reduce_") else None
         kind = name.rpartition("_")[2]
@@ -108,18 +118,52 @@ class Walk:
             return [elementwise.cast(operands[0], types[0].dtype)]
         if name == "gather" and params["index_vector_dim"] == operands[1].ndim:
             operands[1] = movement.expand_dims(operands[1], operands[1].ndim)
-        used = operands[:1] if seed is not None else operands
+        used = operands[:1] if seed is not None or operation.name in _SHAPED else operands
         literals = tuple(self._number(each) for each in used)
         translate = translations().get(name)
         if translate is None:
             raise Unsupported(f"topos has no formula for {operation.name} by {kind}")
-        if kind == "sum" and seed is not None and name.startswith("reduce_window") and not self._is_neutral(kind, seed):
-            raise Unsupported("its windows start from a number of their own")
+        if name.startswith("reduce_window") and seed is not None and not self._is_neutral(kind, seed):
+            params["start"] = self._number(seed)
+            if kind in ("prod", "and", "or") or params["start"] is None:
+                raise Unsupported("its windows start from a number of their own")
         made = translate(Equation(self.recorder, name, params, tuple(used), literals, tuple(types)))
         results = [made] if isinstance(made, Value) else list(made)
         if seed is not None and not self._is_neutral(kind, seed):
             results = [elementwise.apply(_COMBINED[kind], (results[0], movement.spread(seed, types[0].shape)))]
         return results
+
+    def _picked(self, operation: Any, operands: list[Value], types: list[TensorType]) -> list[Value]:
+        """Reduces pairs of an element and its index to the greatest or smallest element and its place."""
+        x, places, seed, _ = operands
+        axes = numbers_of(operation.attributes["dimensions"])
+        iota = self.recorder.ops[places.index]
+        if len(axes) != 1 or iota.name != "iota" or iota.attributes["axis"] != axes[0] or places.shape != x.shape:
+            raise Unsupported("it reduces pairs that are no elements with their indices along one axis")
+        name = picked(operation, numpy_dtype(x.type.dtype))
+        extreme = name.removeprefix("arg")
+        if not self._is_neutral(extreme, seed):
+            raise Unsupported("its pairs start from a number of their own")
+        value, place = getattr(x, extreme)(axis=axes[0]), getattr(x, name)(axes[0])
+        return [elementwise.cast(value, types[0].dtype), elementwise.cast(place, types[1].dtype)]
+
+    def _scatter_add(self, operation: Any, operands: list[Value]) -> Value:
+        """Adds rows by indices along one axis; rows of indices outside are left out."""
+        if len(operands) != 3:
+            raise Unsupported("it scatters into several values")
+        (x, indices, updates), axis = operands, scatter_axis(operation)
+        if indices.type.dtype not in ("i32", "i64"):
+            indices = elementwise.cast(indices, "i64")
+        if numbers_end(operation) < indices.ndim:
+            indices = movement.reshape(indices, indices.shape[:-1])
+        lead = (*(1,) * axis, *indices.shape, *(1,) * (x.ndim - axis - 1))
+        if x.shape[axis] == 0:
+            return x
+        near = elementwise.clip(indices, 0, x.shape[axis] - 1)
+        inside = movement.reshape(elementwise.apply(np.equal, (indices, near)), lead)
+        zero = numpy_dtype(x.type.dtype).type(0)
+        rows = elementwise.select(inside, updates, zero)
+        return self.recorder.record("scatter_add", (x, near, elementwise.cast(rows, x.type.dtype)), {"axis": axis})
 
     def _number(self, value: Value) -> Any:
         """Gives the number that a value is a splat of."""

@@ -34,6 +34,12 @@ def attention(q, k, v):
     return jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(scores, axis=-1), v)
 
 
+def updated(cache, row, at, ids):
+    cache = lax.dynamic_update_slice(cache, row, (at, 1))
+    part = lax.dynamic_slice(cache, (at + 1, 0), (2, 3))
+    return part, cache[ids, ids + 1], jnp.cbrt(cache), lax.rem(ids, ids - 2)
+
+
 def norm(x, scale, shift):
     mean = x.mean(-1, keepdims=True)
     var = ((x - mean) ** 2).mean(-1, keepdims=True)

@@ -7,6 +7,7 @@ import topos_core as tp  # noqa: E402
 from tests.core.importers.jax import programs  # noqa: E402
 from topos_core.errors import ToposError  # noqa: E402
 from topos_core.importers.imported import record  # noqa: E402
+from topos_core.importers.jax_jaxpr import places  # noqa: E402
 from topos_core.importers.jax_jaxpr.target import uses_jax  # noqa: E402
 from topos_core.recording.spec import parse_specs  # noqa: E402
 from topos_core.run.interpreter import interpret  # noqa: E402
@@ -18,6 +19,7 @@ CASES = {
     "attention": "f32[2,2,4,8],f32[2,2,4,8],f32[2,2,4,8]",
     "norm": "f32[4,16],f32[16],f32[16]",
     "lookups": "i32[3]<8",
+    "updated": "f32[6,4],f32[2,2],i32[]<9,i32[3]<2",
     "activations": "f32[4,5]",
     "jitted": "f32[3,4]",
     "transposed": "f32[1,3,5,5],f32[3,4,3,3]",
@@ -35,7 +37,7 @@ def inputs_of(tape):
     for value in tape.inputs:
         kind = tape.type_of(value)
         if kind.dtype == "i32":
-            arrays.append(rng.integers(0, 8, kind.shape).astype(np.int32))
+            arrays.append(rng.integers(0, tape.ranges[value][1], kind.shape).astype(np.int32))
         else:
             arrays.append(np.abs(rng.standard_normal(kind.shape)).astype(np.float32))
     return arrays
@@ -74,6 +76,22 @@ def test_every_op_has_the_users_line_and_columns():
     assert line[place.span.column : place.span.end_column] == "x @ w"
     assert [frame.function for frame in place.frames] == ["layer", "mlp"]
     assert place.scope == ("layer",)
+
+
+def test_without_jaxs_private_frames_places_are_whole_lines(monkeypatch):
+    monkeypatch.setattr(places, "SOURCE_INFO", "jax._src.no_such_module")
+    tape = tape_of("mlp")
+    product = next(value for value, op in enumerate(tape.ops) if op.name == "matmul")
+    place = tape.location_of(product)
+    line = tape.sources[place.span.path].splitlines()[place.span.line - 1]
+    assert line[place.span.column : place.span.end_column] == "return jax.nn.relu(x @ w) * 2"
+    assert [frame.function for frame in place.frames] == ["layer", "mlp"]
+
+
+def test_the_private_frames_are_those_that_this_jax_has():
+    from jax._src import source_info_util
+
+    assert hasattr(source_info_util, "user_frames"), jax.__version__
 
 
 def test_ops_inside_of_jaxs_own_functions_stand_at_the_users_call():

@@ -92,6 +92,80 @@ def test_ops_stand_on_their_own_lines_and_calls_are_entered():
     assert tape.location_of(tape.results[0]).span.line == 9
 
 
+def test_emitted_text_names_no_folder_of_the_machine_and_finds_the_projects_lines(tmp_path: Path):
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    (tmp_path / "net.py").write_text("import numpy as np\n\n\ndef f(x):\n    return np.tanh(x) * 2\n")
+    text = tp.plan(tp.load(f"{tmp_path / 'net.py'}:f", "f32[2]"), machine="reference").emit_stablehlo()
+    assert str(tmp_path) not in text
+    assert 'loc("net.py":5:12)' in text
+    tape = record_text(text, str(tmp_path / "module.mlir"), root=str(tmp_path))
+    span = tape.location_of(tape.results[0]).span
+    assert (span.path, span.line) == (str(tmp_path / "net.py"), 5)
+
+
+PICKING = """module {{
+  func.func @main(%x: tensor<2x5xf32>) -> (tensor<2xf32>, tensor<2xi32>) {{
+    %at = stablehlo.iota dim = 1 : tensor<2x5xi32>
+    %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %0:2 = stablehlo.reduce(%x init: %low), (%at init: %zero) across dimensions = [1] : (tensor<2x5xf32>, tensor<2x5xi32>, tensor<f32>, tensor<i32>) -> (tensor<2xf32>, tensor<2xi32>)
+     reducer(%a: tensor<f32>, %b: tensor<f32>) (%i: tensor<i32>, %j: tensor<i32>) {{
+      %1 = stablehlo.compare GT, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %2 = stablehlo.compare NE, %a, %a, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %3 = stablehlo.or %1, %2 : tensor<i1>
+      %4 = stablehlo.compare EQ, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %5 = stablehlo.compare {tie}, %i, %j, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %6 = stablehlo.and %4, %5 : tensor<i1>
+      %7 = stablehlo.or %3, %6 : tensor<i1>
+      %8 = stablehlo.select %3, %a, %b : tensor<i1>, tensor<f32>
+      %9 = stablehlo.select %7, %i, %j : tensor<i1>, tensor<i32>
+      stablehlo.return %8, %9 : tensor<f32>, tensor<i32>
+    }}
+    return %0#0, %0#1 : tensor<2xf32>, tensor<2xi32>
+  }}
+}}
+"""
+
+
+def test_a_reducer_of_pairs_is_told_by_what_it_picks():
+    x = np.array([[1, 4, 4, 0, 2], [-1, -3, -1, -2, -1]], np.float32)
+
+    def argmax(x):
+        return jax.lax.argmax(x, 1, np.int32)
+
+    jax = pytest.importorskip("jax")
+    text = jax.jit(argmax).lower(x).as_text()
+    tape = record_text(text, "/tmp/module.mlir")
+    assert "argmax" in [op.name for op in tape.ops]
+    np.testing.assert_array_equal(interpret(tape, [x])[0], [1, 0])
+
+
+def test_a_reducer_that_picks_the_last_of_equals_stays_opaque():
+    tape = record_text(PICKING.format(tie="GT"), "/tmp/module.mlir")
+    (foreign,) = [op for op in tape.ops if op.name == "opaque"]
+    assert "neither the first greatest nor the first smallest" in foreign.attributes["note"]
+
+
+def test_rows_are_added_by_index_and_those_outside_left_out():
+    jax = pytest.importorskip("jax")
+
+    def added(x, at, rows):
+        return x.at[at].add(rows)
+
+    x, at, rows = np.zeros((4, 2), np.float32), np.array([1, 3, 1, 9], np.int32), np.ones((4, 2), np.float32)
+    tape = record_text(jax.jit(added).lower(x, at, rows).as_text(), "/tmp/module.mlir")
+    assert not [op for op in tape.ops if op.name == "opaque"]
+    np.testing.assert_array_equal(interpret(tape, [x, at, rows])[0], np.asarray(added(jax.numpy.asarray(x), at, rows)))
+
+
+def test_a_table_of_bf16_is_read_whatever_its_text_looks_like():
+    text = """module { func.func @main() -> tensor<4xbf16> {
+    %0 = stablehlo.constant dense<[1.5, 0x7F80, -2.0e+3, 0.0]> : tensor<4xbf16>
+    return %0 : tensor<4xbf16> } }"""
+    (found,) = interpret(record_text(text, "/tmp/module.mlir"), [])
+    np.testing.assert_array_equal(found.astype(np.float32), [1.5, np.inf, -2000.0, 0.0])
+
+
 def test_a_location_that_names_a_file_of_the_project_is_shown(tmp_path: Path):
     source = tmp_path / "net.py"
     source.write_text("def f(x):\n    return x + x\n")

@@ -13,7 +13,7 @@ from topos_core.importers.jax_jaxpr.equation import Equation, Translate, Unsuppo
 from topos_core.recording import elementwise, movement
 from topos_core.recording.elementary import erf, rsqrt
 from topos_core.recording.value import Value
-from topos_core.tape.type import FLOATS, UNSIGNED, dtype_name
+from topos_core.tape.type import FLOATS, INTEGERS, UNSIGNED, dtype_name
 
 
 def _unary(function: Callable[[Any], Any]) -> Translate:
@@ -49,6 +49,11 @@ def _remainder(equation: Equation) -> Value:
     a, b = _spread(equation)
     if a.type.dtype in UNSIGNED:
         return elementwise.apply(np.remainder, (a, b))
+    if a.type.dtype in INTEGERS:  # without absolute values, which the lowest number has not
+        floored = elementwise.apply(np.remainder, (a, b))
+        apart = elementwise.apply(np.not_equal, (floored < 0, a < 0))
+        moves = elementwise.apply(np.logical_and, (floored != 0, apart))
+        return elementwise.select(moves, floored - b, floored)
     rest = elementwise.apply(np.remainder, (abs(a), abs(b)))
     return elementwise.select(a < 0, -rest, rest)
 
@@ -105,6 +110,10 @@ def _asinh(x: Value) -> Any:
     return np.sign(x) * np.log1p(size + size * size / (1 + np.sqrt(size * size + 1)))
 
 
+def _cube_root(x: Value) -> Any:
+    return np.sign(x) * abs(x) ** (1 / 3)
+
+
 def _same(equation: Equation) -> list[Value]:
     return list(equation.operands)
 
@@ -122,7 +131,7 @@ PRIMITIVES: Final[Mapping[str, Translate]] = {
     "sin": _unary(np.sin), "cos": _unary(np.cos), "tan": _unary(_tangent), "asinh": _unary(_asinh),
     "sinh": _unary(lambda x: (np.expm1(x) - np.expm1(-x)) / 2), "cosh": _unary(lambda x: (np.exp(x) + np.exp(-x)) / 2),
     "acosh": _unary(lambda x: np.log(x + np.sqrt(x * x - 1))), "atanh": _unary(lambda x: np.log1p(2 * x / (1 - x)) / 2),
-    "erf": _unary(erf), "erfc": _unary(lambda x: 1 - erf(x)), "square": _unary(lambda x: x * x),
+    "erf": _unary(erf), "erfc": _unary(lambda x: 1 - erf(x)), "square": _unary(lambda x: x * x), "cbrt": _unary(_cube_root),
     "floor": _unary(np.floor), "ceil": _unary(np.ceil), "round": _round, "is_finite": _unary(np.isfinite),
     "and": _binary(np.bitwise_and), "or": _binary(np.bitwise_or), "xor": _binary(np.bitwise_xor), "not": _unary(_not),
     "eq": _binary(np.equal), "ne": _binary(np.not_equal), "lt": _binary(np.less), "le": _binary(np.less_equal),

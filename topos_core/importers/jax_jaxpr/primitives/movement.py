@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from topos_core.importers.jax_jaxpr.equation import Equation, Translate, Unsupported
 from topos_core.recording import elementwise, joining, movement
 from topos_core.recording.value import Value
-from topos_core.tape.type import FLOATS
+from topos_core.tape.type import FLOATS, TensorType
 
 
 def _broadcast(equation: Equation) -> Value:
@@ -55,16 +56,48 @@ def _slice(equation: Equation) -> Value:
 
 
 def _dynamic_slice(equation: Equation) -> Value:
-    """A slice at literal places; JAX moves places that reach over the end."""
-    starts = equation.literals[1:]
-    if any(start is None for start in starts):
-        raise Unsupported("it slices at a place that only a run knows")
-    sizes = equation.params["slice_sizes"]
-    low = [
-        min(max(int(start), 0), extent - size)
-        for start, extent, size in zip(starts, equation.x.shape, sizes, strict=True)
-    ]
-    return movement.cut(equation.x, low, [start + size for start, size in zip(low, sizes, strict=True)])
+    """A slice at places that may be known in a run alone; JAX moves places that reach over the end."""
+    x = equation.x
+    for axis, size in enumerate(equation.params["slice_sizes"]):
+        extent = x.shape[axis]
+        start = _start(equation, 1 + axis, extent - size)
+        if isinstance(start, int):
+            x = movement.cut_axis(x, axis, start, start + size)
+        else:
+            places = elementwise.apply(np.add, (_counted(equation, size), start))
+            x = equation.recorder.record("gather", (x, places), {"axis": axis})
+    return x
+
+
+def _dynamic_update_slice(equation: Equation) -> Value:
+    """Writes the second operand into the first, at places that may be known in a run alone."""
+    x, update = equation.operands[:2]
+    inside: Value | None = None
+    for axis, (size, extent) in enumerate(zip(update.shape, x.shape, strict=True)):
+        start = _start(equation, 2 + axis, extent - size)
+        away = elementwise.apply(np.subtract, (_counted(equation, extent), start))
+        held = elementwise.apply(np.logical_and, (away >= 0, away < size))
+        row = movement.reshape(held, tuple(extent if at == axis else 1 for at in range(x.ndim)))
+        inside = row if inside is None else elementwise.apply(np.logical_and, (inside, row))
+        if size:
+            near = elementwise.clip(away, 0, size - 1)
+            update = equation.recorder.record("gather", (update, near), {"axis": axis})
+    if inside is None:
+        return update
+    return x if 0 in equation.operands[1].shape else elementwise.select(inside, update, x)
+
+
+def _start(equation: Equation, operand: int, last: int) -> int | Value:
+    """Gives where a slice starts, moved to where it fits: a number where it is known."""
+    number = equation.literals[operand]
+    if number is not None:
+        return min(max(int(number), 0), last)
+    given = equation.operands[operand]
+    return elementwise.cast(elementwise.clip(elementwise.cast(given, "i64"), 0, last), "i64")
+
+
+def _counted(equation: Equation, extent: int) -> Value:
+    return equation.recorder.record("iota", (), {"type": TensorType("i64", (extent,)), "axis": 0})
 
 
 def _pad(equation: Equation) -> Value:
@@ -83,31 +116,57 @@ def _iota(equation: Equation) -> Value:
 
 
 def _gather(equation: Equation) -> Value:
-    """Rows of one axis by a column of indices: what `x[i]`, `jnp.take` and embeddings make."""
+    """Rows by indices, of one axis or of several at once: what `x[i]`, `x[i, j]`, `jnp.take` and embeddings make."""
     x, indices = equation.operands
     numbers, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
-    if len(numbers.start_index_map) != 1 or numbers.operand_batching_dims or indices.shape[-1] != 1:
-        raise Unsupported("it looks up by several axes at once")
-    axis = numbers.start_index_map[0]
-    whole = all(size == extent for at, (size, extent) in enumerate(zip(sizes, x.shape, strict=True)) if at != axis)
-    if tuple(numbers.collapsed_slice_dims) != (axis,) or not whole or sizes[axis] != 1:
+    axes = tuple(numbers.start_index_map)
+    if numbers.operand_batching_dims or indices.shape[-1] != len(axes) or not axes:
+        raise Unsupported("it looks up within batches of its own")
+    whole = all(
+        size == (1 if at in axes else extent) for at, (size, extent) in enumerate(zip(sizes, x.shape, strict=True))
+    )
+    if set(numbers.collapsed_slice_dims) != set(axes) or not whole:
         raise Unsupported("it looks up windows, not rows")
-    rows = movement.reshape(indices, indices.shape[:-1])
-    places = elementwise.cast(rows, "i32" if rows.type.dtype == "i32" else "i64")
-    inside = elementwise.clip(places, 0, x.shape[axis] - 1)
-    found = equation.recorder.record("gather", (x, inside), {"axis": axis})
+    if len(axes) > 1:  # as one axis: the indexed ones come first and count as one
+        kept = [at for at in range(x.ndim) if at not in axes]
+        extents = [x.shape[at] for at in axes]
+        x = movement.reshape(movement.transpose(x, (*axes, *kept)), (math.prod(extents), *(x.shape[at] for at in kept)))
+        axis = 0
+    else:
+        (axis,) = axes
+        extents = [x.shape[axis]]
+    rows, inside = _rows(indices, extents)
+    found = equation.recorder.record("gather", (x, rows), {"axis": axis})
     if "FILL" in str(equation.params["mode"]):
         fill = equation.params["fill_value"]
         if fill is None:
             fill = np.nan if x.type.dtype in FLOATS else 0
         lead = (*(1,) * axis, *rows.shape, *(1,) * (x.ndim - axis - 1))
-        found = elementwise.select(movement.reshape(elementwise.apply(np.equal, (places, inside)), lead), found, fill)
+        found = elementwise.select(movement.reshape(inside, lead), found, fill)
     offsets = [at for at in range(found.ndim) if not axis <= at < axis + rows.ndim]
     order: list[int] = []
     batch, slices = iter(range(axis, axis + rows.ndim)), iter(offsets)
     for at in range(found.ndim):
         order.append(next(slices if at in numbers.offset_dims else batch))
     return movement.transpose(found, tuple(order))
+
+
+def _rows(indices: Value, extents: Sequence[int]) -> tuple[Value, Value]:
+    """Gives one number for every row of indices, each moved into its extent, and whether none had to be moved."""
+    rows: Value | None = None
+    inside: Value | None = None
+    for at, extent in enumerate(extents):
+        column = movement.reshape(movement.cut_axis(indices, indices.ndim - 1, at, at + 1), indices.shape[:-1])
+        places = elementwise.cast(column, "i32" if column.type.dtype == "i32" and len(extents) == 1 else "i64")
+        near = elementwise.clip(places, 0, extent - 1)
+        kept = elementwise.apply(np.equal, (places, near))
+        rows = (
+            near if rows is None else elementwise.apply(np.add, (elementwise.apply(np.multiply, (rows, extent)), near))
+        )
+        inside = kept if inside is None else elementwise.apply(np.logical_and, (inside, kept))
+    assert rows is not None
+    assert inside is not None
+    return rows, inside
 
 
 def _expand(equation: Equation) -> Any:
@@ -117,5 +176,5 @@ def _expand(equation: Equation) -> Any:
 PRIMITIVES: Final[Mapping[str, Translate]] = {
     "broadcast_in_dim": _broadcast, "reshape": _reshape, "squeeze": _squeeze, "expand_dims": _expand,
     "transpose": _transpose, "rev": _reverse, "concatenate": _concatenate, "split": _split, "slice": _slice,
-    "dynamic_slice": _dynamic_slice, "pad": _pad, "iota": _iota, "gather": _gather,
+    "dynamic_slice": _dynamic_slice, "dynamic_update_slice": _dynamic_update_slice, "pad": _pad, "iota": _iota, "gather": _gather,
 }  # fmt: skip

@@ -53,8 +53,10 @@ def _window(name: str) -> Translate:
         dilations = params.get("window_dilation") or (1,) * x.ndim
         between = tuple(each - 1 for each in params.get("base_dilation") or (1,) * x.ndim)
         low, high = zip(*params["padding"], strict=True) if x.ndim else ((), ())
-        fill: Any = 0
-        if name != "sum":
+        fill: Any = {"sum": 0, "prod": 1, "all": True, "any": False}.get(name)
+        if name == "sum" and "start" in params:
+            fill = params["start"]
+        if fill is None:
             fill = -math.inf if name == "max" else math.inf
             if x.type.dtype not in FLOATS:
                 if x.type.dtype == "bool":
@@ -74,7 +76,9 @@ def _window(name: str) -> Translate:
         if not count:
             return padded
         axes = tuple(range(padded.ndim - count, padded.ndim))
-        return reductions.plain_sum(padded, axes) if name == "sum" else getattr(padded, name)(axis=axes)
+        if name == "sum":
+            return reductions.plain_sum(padded, axes)
+        return elementwise.cast(getattr(padded, name)(axis=axes), x.type.dtype)
 
     return translate
 
@@ -83,5 +87,6 @@ PRIMITIVES: Final[Mapping[str, Translate]] = {
     "reduce_sum": _sum, "reduce_max": _reduce("max"), "reduce_min": _reduce("min"), "reduce_prod": _reduce("prod"),
     "reduce_and": _reduce("all"), "reduce_or": _reduce("any"), "argmax": _argument("argmax"),
     "argmin": _argument("argmin"), "cumsum": _running_sum, "reduce_window_max": _window("max"),
-    "reduce_window_min": _window("min"), "reduce_window_sum": _window("sum"),
+    "reduce_window_min": _window("min"), "reduce_window_sum": _window("sum"), "reduce_window_prod": _window("prod"),
+    "reduce_window_and": _window("all"), "reduce_window_or": _window("any"),
 }  # fmt: skip
