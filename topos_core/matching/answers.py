@@ -79,10 +79,16 @@ def keys_of(context: Context) -> Keys:
     return context.once(_keyed)
 
 
+def tried(context: Context) -> tuple[int, int]:
+    """Counts the templates that were tried, and their functions that were compared."""
+    return context.once(_recognised).tried
+
+
 class _Answers(NamedTuple):
     answers: Mapping[tuple[str, int], Match | NearMiss]
     found: Mapping[tuple[str, int], Found]
     roots: Mapping[str, list[int]]
+    tried: tuple[int, int]
 
 
 def _keyed(context: Context) -> Keys:
@@ -109,4 +115,9 @@ def _recognised(context: Context) -> _Answers:
     roots: dict[str, list[int]] = {}
     for identifier, root in out:
         roots.setdefault(identifier, []).append(root)
-    return _Answers(out, {(found.identifier, found.root): found for found in recognised.found}, roots)
+    return _Answers(
+        out,
+        {(found.identifier, found.root): found for found in recognised.found},
+        roots,
+        (recognised.tries, recognised.compared),
+    )

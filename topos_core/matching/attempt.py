@@ -65,6 +65,7 @@ class Attempt:
         reductions: (labels, digits, function) of every reduction.
         signs: What must have which sign, and the function that says so.
         scalars: Constants bound to a value that is one number at run time.
+        steps, compared: How many functions have matched so far, and how many were compared in all.
         choices: How many candidates there were at each choice; `script` says which comes first.
     """
 
@@ -83,7 +84,7 @@ class Attempt:
         self.scalars: dict[str, Func] = {}
         self.held: list[Held] = []
         self.choices: list[int] = []
-        self.steps = 0
+        self.steps = self.compared = 0
         self.stage = STRUCTURE
         self.failure: Failure | None = None
         self.labels: dict[str, list[int]] = {}  # filled in by `labelled`
@@ -125,6 +126,7 @@ class Attempt:
 
     def match(self, template: Func, func: Func, map_: Map) -> Coefficient | None:
         """Matches `func` used with a map: gives the factor in `func(map) == factor * template`, or None."""
+        self.compared += 1
         kind = template.kind
         factor: Coefficient | None
         if kind == "hole":

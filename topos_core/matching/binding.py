@@ -204,6 +204,7 @@ def _candidates(keys: Keys, template: Template, attempt: Attempt, root: int, rel
         wanted.setdefault(attempt.bound[hole][0].number, []).append((hole, attempt.known[FACTOR + hole]))
     out: dict[str, list[int]] = {hole: [] for hole in template.holes}
     ops, funcs, windows = keys.tape.ops, keys.funcs, keys.windows
+    scalars = {func.number for func in attempt.scalars.values()}
     seen, todo = {root}, list(ops[root].operands)
     while todo:
         value = todo.pop()
@@ -211,7 +212,10 @@ def _candidates(keys: Keys, template: Template, attempt: Attempt, root: int, rel
             continue
         seen.add(value)
         window = windows.get(value)
-        holes = wanted.get(funcs[value].number)
+        number = funcs[value].number
+        if number in scalars:
+            continue  # a number that is computed from anything, at any distance
+        holes = wanted.get(number)
         if window is not None and window in wanted:
             for hole, _ in wanted[window]:
                 out[hole].append(value)
@@ -223,6 +227,7 @@ def _candidates(keys: Keys, template: Template, attempt: Attempt, root: int, rel
                 continue
         if window is None or window not in wanted:
             todo += ops[value].operands
+    keys.walked += len(seen)
     for values in out.values():
         if len(values) > 1:
             values.sort(key=lambda value: (keys.is_movement(value), value))
@@ -255,9 +260,11 @@ def _interior(
             continue
         op = ops[value]
         if op.name in ("input", "parameter", "opaque", "pick"):
+            keys.walked += len(seen)
             return None
         inside.add(value)
         todo += op.operands
+    keys.walked += len(seen)
     return frozenset(inside)
 
 

@@ -25,6 +25,9 @@ class Context:
     Args:
         tape: What is searched.
         patterns: The patterns of the search: those that are terms are tried together.
+
+    Attributes:
+        walked: How many values `region` has looked at.
     """
 
     def __init__(self, tape: Tape, patterns: Sequence[Pattern] = ()) -> None:
@@ -33,6 +36,7 @@ class Context:
         self.readers = live_readers(tape)
         self.views = Views(tape)
         self.forms = Forms(tape, self.readers, self.views)
+        self.walked = 0
         self._live = {o.value for o in tape.observations} | set(tape.results)
         self._answers: dict[tuple[str, int], Match | NearMiss | None] = {}
         self._shared: dict[Callable[[Context], Any], Any] = {}
@@ -66,7 +70,9 @@ class Context:
 
     def region(self, root: int, bindings: dict[str, int]) -> Region:
         """Collects what lies between a root and its bindings."""
-        return region(self.tape, root, frozenset(bindings.values()))
+        found = region(self.tape, root, frozenset(bindings.values()))
+        self.walked += len(found.interior)
+        return found
 
     def answer(self, pattern: Pattern, value: int) -> Match | NearMiss | None:
         """Tries a pattern at a value, once."""

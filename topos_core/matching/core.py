@@ -50,6 +50,7 @@ class Keys:
         made: The values that are a multiple of a function, by its number.
         windows: The function that stands for a padded operand of a value, by the value that is read.
         factors: The coefficients with which a function occurs, by its number; filled in on demand.
+        walked: How many values were looked at between roots and bindings.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Keys:
         self.made: dict[int, list[int]] = {}
         self.windows: dict[int, int] = {}
         self.factors: dict[int, tuple[float, ...]] = {}
+        self.walked = 0
         self.pulled: dict[int, tuple[Symbol, ...]] = {}
         self._layer = views
         self._symbolic = symbolic

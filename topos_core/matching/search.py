@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from topos_core.matching.answers import keys_of
+from topos_core.matching.answers import keys_of, tried
 from topos_core.matching.context import Context
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Pattern
-from topos_core.matching.pool import Pool
+from topos_core.matching.pool import Effort, Pool
 from topos_core.matching.shortened import shortened
 from topos_core.matching.unrolled import unrolled
 from topos_core.tape.tape import Tape
@@ -83,7 +83,8 @@ def _settled(context: Context, matches: list[Match], near: list[NearMiss], attem
             alone.append(miss)
         else:
             matches[place] = replace(matches[place], stopped=(*matches[place].stopped, miss))
-    return Pool(tuple(matches), tuple(alone), attempts)
+    effort = Effort(attempts, *tried(context), context.walked + keys_of(context).walked)
+    return Pool(tuple(matches), tuple(alone), effort)
 
 
 def _below(context: Context, miss: NearMiss) -> Iterator[tuple[str, int]]:

@@ -58,19 +58,21 @@ class Recognised:
         missed: Failures above anchors, by root.
         anchors: Where patterns' anchors lie.
         tries: How many templates were tried.
+        compared: How many functions of templates were compared with one of the program.
     """
 
     anchors: Anchors
     found: list[Found] = field(default_factory=list)
     missed: list[Missed] = field(default_factory=list)
     tries: int = 0
+    compared: int = 0
 
 
 class Anchors:
     """Which functions are the anchor of a pattern, asked for only where a try has failed; each is tried once."""
 
     def __init__(self) -> None:
-        self.tries = 0
+        self.tries = self.compared = 0
         self._templates: dict[str, list[Template]] = {}
         self._known: dict[tuple[str, int], bool] = {}
 
@@ -115,7 +117,9 @@ class Anchors:
             return False
         self.tries += 1
         attempt = Attempt(template, func)
-        if attempt.match(anchor, func, identity_map(func)) is not None:
+        factor = attempt.match(anchor, func, identity_map(func))
+        self.compared += attempt.compared
+        if factor is not None:
             return True
         # the right structure along another axis is still the anchor: the near miss that is most worth telling
         return attempt.failure is not None and attempt.failure.code in ("axis-mixed", "cast")
@@ -185,6 +189,7 @@ def recognise(keys: Keys, index: Index) -> Recognised:
         if entries:
             _at(keys, value, func, entries, matched, result)
     result.tries += anchors.tries
+    result.compared += anchors.compared
     return result
 
 
@@ -207,8 +212,7 @@ def _at(
         before = matched.get((template.form, func.number))
         if before is not None and before != coefficient and not template.is_scaled:
             continue
-        result.tries += 1
-        attempt, hit = _replayed(keys, value, func, template)
+        attempt, hit = _replayed(keys, value, func, template, result)
         if hit:
             if template.lookalike is not None:
                 if template.term.worth is None or template.term.worth(keys, attempt):
@@ -265,7 +269,7 @@ def _is_near(
     return known
 
 
-def _replayed(keys: Keys, value: int, func: Func, template: Template) -> tuple[Attempt, bool]:
+def _replayed(keys: Keys, value: int, func: Func, template: Template, result: Recognised) -> tuple[Attempt, bool]:
     """Tries a template; where digits or numbers fail and operands could be chosen otherwise, tries other orders."""
     scripts: list[tuple[int, ...]] = [()]
     first: Attempt | None = None
@@ -274,7 +278,10 @@ def _replayed(keys: Keys, value: int, func: Func, template: Template) -> tuple[A
             break
         script = scripts.pop(0)
         attempt = Attempt(template, func, script)
-        if _tried(keys, value, func, attempt):
+        fits = _tried(keys, value, func, attempt)
+        result.tries += 1
+        result.compared += attempt.compared
+        if fits:
             return attempt, True
         if first is None or (
             attempt.failure is not None and (first.failure is None or attempt.failure[:3] > first.failure[:3])

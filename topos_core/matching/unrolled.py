@@ -43,7 +43,7 @@ def unrolled(short: Shortened, keys: Keys, pool: Pool, names: Mapping[int, str])
     misses = [moved for miss in pool.near_misses for moved in teller.misses(miss)]
     misses.sort(key=lambda miss: miss.root)
     return Pool(
-        tuple(one[2] for one in found), tuple(misses), pool.attempts, tuple(first[number] for _, number, _, _ in found)
+        tuple(one[2] for one in found), tuple(misses), pool.effort, tuple(first[number] for _, number, _, _ in found)
     )
 
 
