@@ -80,6 +80,15 @@ OPEN = """() => new Promise(resolve => {
 })"""
 
 
+ASK = """() => new Promise(resolve => {
+  const begun = performance.now();
+  document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'o', bubbles: true}));
+  const look = () => /changed/.test(document.querySelector('[data-testid="whatif"] .status')?.textContent ?? '') && !document.querySelector('.busy')
+    ? resolve(performance.now() - begun) : requestAnimationFrame(look);
+  requestAnimationFrame(look);
+})"""
+
+
 def main() -> None:
     """Prints one table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -151,7 +160,10 @@ def load(browser: Any, url: str) -> tuple[float, float]:
 
 
 def whatif_figures(size: int) -> dict[str, float]:
-    """Traces a real decoder and asks to stop observing; the median of three round trips through the agent."""
+    """Traces a real decoder and observes values inside taken regions; medians of three questions, each asked once.
+
+    The round trip is agent, planner, server and wire; on the page it goes from the key to the told change.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.py"
         layers = max(1, size // OPS_PER_LAYER)
@@ -163,16 +175,35 @@ def whatif_figures(size: int) -> dict[str, float]:
             seconds = time.perf_counter() - begun
             if traced.document is None:
                 raise RuntimeError(f"the decoder was not traced: {traced.error}")
-            base, trips = traced.document, []
-            for ignored in ([1], [], [1]):
+            base, trips, changed, paged = traced.document, [], [], []
+            taken = [
+                region for region in base["regions"] if region["verdict"] == "taken" and len(region["computing"]) > 2
+            ]
+            inner = [taken[len(taken) * k // 8]["computing"][1] for k in range(1, 7)]
+            for value in inner[:3]:
                 begun = time.perf_counter()
-                payloads.payload(payloads.changes(planner.changes(traced.target, {"ignore": ignored})))
+                found = payloads.changes(planner.changes(traced.target, {"observe": [value]}))
+                json.loads(payloads.payload(found).body)
                 trips.append(time.perf_counter() - begun)
+                changed.append(len(found["changed"]["rows"]) + len(found["removed"]))
+            with serving(planner) as served, chromium() as browser:
+                page = browser.new_page(viewport={"width": 1440, "height": 900})
+                page.set_default_timeout(120_000)
+                page.goto(served.url)
+                page.locator("[data-box], .graph canvas").first.wait_for()
+                for value in inner[3:]:
+                    page.evaluate("value => { location.hash = `sel=o:${value}`; }", value)
+                    page.locator(".why h3").filter(has_text=f"%{value}").wait_for()
+                    page.wait_for_timeout(300)
+                    paged.append(page.evaluate(ASK) / 1e3)
+                    page.keyboard.press("u")
+                    page.get_by_test_id("whatif").wait_for(state="detached")
             packed = [payloads.graph(base).packed or b"", payloads.regions(base).packed or b""]
         finally:
             planner.close()
     return {
         "real ops": float(base["counts"]["ops"]), "trace s": seconds, "what-if s": sorted(trips)[1],
+        "what-if regions changed": float(sorted(changed)[1]), "what-if on the page s": sorted(paged)[1],
         "real graph+regions kB gz": sum(map(len, packed)) / 1e3,
     }  # fmt: skip
 

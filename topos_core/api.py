@@ -285,7 +285,7 @@ class Plan:
         """
         root = root if root is not None else _project(self.tape)
         others = [
-            self.planner.plan(replace(self.data.request, consumer=name))
+            self.planner.decide(replace(self.data.request, consumer=name))
             for name in ("home", "stablehlo")
             if name != self.data.request.consumer
         ]

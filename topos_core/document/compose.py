@@ -24,7 +24,7 @@ from topos_core.document.told import About, Told
 from topos_core.matching.fingerprint import fingerprint, fold, near_miss_fingerprint
 from topos_core.matching.match import Match, NearMiss
 from topos_core.plan.decision import Decision, Number
-from topos_core.plan.plan import PlanData
+from topos_core.plan.plan import Decided, PlanData
 from topos_core.tape.span import Span
 
 
@@ -33,7 +33,7 @@ class Composer:
     """Composes one plan. `others` are plans of the same tape, pool and observations for the other consumers."""
 
     plan: PlanData
-    others: Sequence[PlanData] = ()
+    others: Sequence[Decided] = ()
     root: str | None = None
     places: Places = field(init=False)
     sources: Sources = field(init=False)

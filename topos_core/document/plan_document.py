@@ -12,7 +12,7 @@ from topos_core.document.codec import PLAN_SCHEMA
 from topos_core.document.compose import Composer, number
 from topos_core.document.display import display
 from topos_core.document.places import Places
-from topos_core.plan.plan import PlanData
+from topos_core.plan.plan import Decided, PlanData
 from topos_core.recording.collector import collector_paused
 from topos_core.tape.op import Op
 from topos_core.tape.span import UNKNOWN, Frame
@@ -41,7 +41,7 @@ def plan_document(
     plan: PlanData,
     target: str,
     *,
-    others: Sequence[PlanData] = (),
+    others: Sequence[Decided] = (),
     root: str | None = None,
     sources: bool = True,
 ) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def plan_document(
     Args:
         plan: What the regions' verdicts are.
         target: `path:name`, as the person wrote it.
-        others: Plans of the same tape and pool for the other consumers; a region lists their verdicts.
+        others: What is decided on the same tape and pool for the other consumers; a region lists their verdicts.
         root: The project's folder; paths inside it are shown relative to it.
         sources: Whether the traced texts come along.
     """
@@ -59,7 +59,7 @@ def plan_document(
 
 
 def _document(
-    plan: PlanData, target: str, others: Sequence[PlanData], root: str | None, sources: bool
+    plan: PlanData, target: str, others: Sequence[Decided], root: str | None, sources: bool
 ) -> dict[str, Any]:
     tape = plan.tape
     composer = Composer(plan, others, root)

@@ -31,6 +31,14 @@ class Pool(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Decided:
+    """One request's decisions, and nothing of how they would run."""
+
+    request: Request
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PlanData:
     """One request, decided.
 

@@ -19,7 +19,7 @@ from topos_core.plan.contraction import find_cycle
 from topos_core.plan.decision import Decision, Number
 from topos_core.plan.election import Candidate, Elector, families
 from topos_core.plan.liveness import Liveness, liveness, recorded_places
-from topos_core.plan.plan import PlanData, Pool
+from topos_core.plan.plan import Decided, PlanData, Pool
 from topos_core.plan.precedence import is_last, rank
 from topos_core.plan.pricing import (
     Before,
@@ -104,7 +104,18 @@ class Planner:
         with collector_paused():
             return self._plan(request)
 
-    def _plan(self, request: Request) -> PlanData:
+    def decide(self, request: Request) -> Decided:
+        """Decides one request and schedules nothing: what a plan for another consumer tells beside its own.
+
+        Raises:
+            ConfigurationError: TP504, as `plan`.
+        """
+        self._check(request)
+        with collector_paused():
+            _, _, decisions = self._decisions(request)
+        return Decided(request, decisions)
+
+    def _decisions(self, request: Request) -> tuple[_Setting, Reading, tuple[Decision, ...]]:
         setting = self._setting(request)
         reads = reading(self.tape, self._users, request)
         ballots = [
@@ -112,10 +123,14 @@ class Planner:
             for number, match in enumerate(self.pool.matches)
             if reads.alive[match.root]  # a match that leads nowhere is dead code: nothing would run
         ]
-        solved = setting.elector.solved
         decisions = verdicts(
             self.tape, self.pool.matches, self._borders, ballots, reads, setting.elector, setting.families, self._cycle
         )
+        return setting, reads, decisions
+
+    def _plan(self, request: Request) -> PlanData:
+        solved = self._setting(request).elector.solved
+        setting, reads, decisions = self._decisions(request)
         taken = [decision for decision in decisions if decision.verdict == "taken"]
         wanted = [*self.tape.results, *reads.rows]
         run = schedule(self.tape, [decision.match for decision in taken], wanted)

@@ -125,4 +125,4 @@ def document(
     planner = Planner(tape, found, {"home": Answers("home", home), "stablehlo": Answers("stablehlo", raises)})
     request = request or Request(machine="reference")
     other = Request(consumer="stablehlo", machine="reference", observe=request.observe, ignore=request.ignore)
-    return plan_document(planner.plan(request), "model.py:main", others=(planner.plan(other),), root=root, **options)
+    return plan_document(planner.plan(request), "model.py:main", others=(planner.decide(other),), root=root, **options)

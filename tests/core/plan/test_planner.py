@@ -468,3 +468,20 @@ def test_requests_that_cannot_be_planned_say_why(request_: Request, message: str
     with pytest.raises(ConfigurationError, match=message.replace("%", "%")) as caught:
         plan_net(request=request_)
     assert caught.value.code == "TP504"
+
+
+def test_what_is_only_told_is_decided_and_not_scheduled(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Net()
+    net.b.observe(net.biased, "biased")
+    tape = net.b.tape(net.out)
+    p = planner(tape, list(net.matches(tape).values()))
+    decisions = p.plan(REFERENCE).decisions
+
+    def never(*_: object) -> None:
+        raise AssertionError("nobody runs what another consumer decides")
+
+    monkeypatch.setattr("topos_core.plan.planner.schedule", never)
+    monkeypatch.setattr("topos_core.plan.planner.liveness", never)
+    assert p.decide(REFERENCE).decisions == decisions
+    with pytest.raises(ConfigurationError, match="no consumer 'tpu'"):
+        p.decide(replace(REFERENCE, consumer="tpu"))  # type: ignore[arg-type]

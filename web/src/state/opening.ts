@@ -15,7 +15,7 @@ export function openedAtFirst(tree: Tree): Set<number> {
       const scope = tree.scopes[id];
       const drawn = scope.kind === 'fold' ? tree.scopes[~scope.children[0]].children : scope.children;
       // a scope that is nearly the whole model says nothing while it is closed
-      const most = scope.end - scope.begin > tree.order.length / 2 ? MOST_IN_THE_MAIN_SCOPE : MOST_BOXES;
+      const most = scope.kind !== 'fold' && scope.end - scope.begin > tree.order.length / 2 ? MOST_IN_THE_MAIN_SCOPE : MOST_BOXES;
       if (boxes + drawn.length - 1 > most) continue;
       boxes += drawn.length - 1;
       open.add(id);
