@@ -4,6 +4,7 @@ import pytest
 import topos_core as tp
 from tests.core.kernels.check import close
 from topos_core import nn
+from topos_core.kernels.home.manifest import prepare
 from topos_core.kernels.host import host
 from topos_core.run.interpreter import interpret
 from topos_core.run.widened import widen_array, widened
@@ -195,3 +196,32 @@ def test_what_is_added_and_multiplied_behind_a_triangle_is_seen_where_it_is_not_
         return softmax(scores_of(q, k) + triangle + bias) * drop @ v
 
     check(program, [*heads((2,), 12, 12, 16), bias, drop])
+
+
+@pytest.mark.parametrize("kind", ["keeps", "hides", "added"])
+def test_a_triangle_that_is_a_parameter_leaves_later_keys_out_once_it_is_bound(kind):
+    """Above 2^20 elements a mask is a parameter: what it holds is no fact of the program."""
+    length = 1030
+    lower = np.tri(length, dtype=bool)
+    tape = tp.trace(
+        lambda q, k, v, mask: _with_mask(q, k, v, mask, kind),
+        *(tp.f32[length, 4],) * 3,
+        {"keeps": lower, "hides": ~lower, "added": np.where(lower, 0, -np.inf).astype(np.float32)}[kind],
+    )
+    (mask,) = tape.parameters
+    match = next(one.match for one in tp.plan(tape, cost="always").taken if one.match.pattern == "attention")
+    binding = next(name for name in ("mask", "keep") if name in match.bindings)
+    assert match.facts.options["causal"] == "no"
+    assert prepare(tape, match, {match.bindings[binding]: tape.defaults[mask]}).causal == binding
+    assert prepare(tape, match, {match.bindings[binding]: tape.defaults[mask][::-1, ::-1]}).causal is None
+    assert prepare(tape, match, {}).causal is None
+    q, k, v = (np.random.default_rng(s).standard_normal((length, 4)).astype(np.float32) for s in range(3))
+    exact = tp.plan(tape, off=["attention", "softmax"]).run(q, k, v)
+    np.testing.assert_allclose(tp.plan(tape, cost="always").run(q, k, v), exact, atol=2e-5)
+
+
+def _with_mask(q, k, v, mask, kind):
+    scores = q @ k.T * 0.5
+    if kind == "added":
+        return nn.softmax(scores + mask) @ v
+    return nn.softmax(np.where(mask, *((scores, -np.inf) if kind == "keeps" else (-np.inf, scores)))) @ v

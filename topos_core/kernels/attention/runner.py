@@ -252,25 +252,42 @@ class Runner:
         return host().lanes(self._name())
 
 
-def make_runner(facts: CoreFacts, dtype: str, triangle: np.ndarray | None) -> Runner:
-    """Compiles the kernels; `triangle` is a constant mask, where there is one."""
+def make_runner(facts: CoreFacts, dtype: str, mask: np.ndarray | None = None, keep: np.ndarray | None = None) -> Runner:
+    """Compiles the kernels; `mask` and `keep` are the values of bindings that are known before a run."""
     computed = "f64" if dtype == "f64" else "f32"
     return Runner(
         facts=facts,
         dtype=numpy_dtype(computed),
         pack=kernel("pack_keys", computed),
         attend=kernel("attention", computed),
-        causal=causal_binding(facts, triangle),
+        causal=causal_binding(facts, mask, keep),
         cuts={},
     )
 
 
-def causal_binding(facts: CoreFacts, triangle: np.ndarray | None) -> str | None:
-    """Names the binding that hides later keys with -inf: what it hides has weight 0 whatever the scores are."""
-    if facts.options["causal"] != "yes" or (facts.options["fill_scaled"] == "yes" and facts.constants["scale"] <= 0):
+def causal_binding(facts: CoreFacts, mask: np.ndarray | None, keep: np.ndarray | None) -> str | None:
+    """Names the binding that hides later keys with -inf: what it hides has weight 0 whatever the scores are.
+
+    A small triangle is a constant of the program and one of its facts; a large one is a parameter, whose values count
+    only once they are bound.
+    """
+    if facts.options["fill_scaled"] == "yes" and facts.constants["scale"] <= 0:
         return None
     name = "keep" if "keep" in facts.layouts else "mask"
-    if name == "keep" or facts.options["mask"] != "added":
+    kind = "keeps" if name == "keep" else facts.options["mask"]
+    known = keep if name == "keep" else mask
+    if facts.options["causal"] != "yes" and not _is_triangle(facts, known, kind):
+        return None
+    if kind != "added":
         return name if facts.constants.get("fill") == -np.inf else None
-    hidden = None if triangle is None else triangle[triangle != 0]
+    hidden = None if known is None else known[known != 0]
     return name if hidden is not None and bool(np.isneginf(hidden).all()) else None
+
+
+def _is_triangle(facts: CoreFacts, known: np.ndarray | None, kind: str) -> bool:
+    rows, columns = facts.extents["i"], facts.extents["j"]
+    if known is None or known.shape[-2:] != (rows, columns) or known.size != rows * columns:
+        return False
+    flat = known.reshape(rows, columns)
+    seen = flat if kind == "keeps" else ~flat if kind == "hides" else flat == 0
+    return seen.dtype == bool and bool((seen == np.tri(rows, columns, dtype=np.bool_)).all())

@@ -31,6 +31,6 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
 
 
 def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:
-    """Compiles the kernels and looks at a constant mask."""
-    triangle = constants.get(match.bindings["mask"]) if "mask" in match.bindings else None
-    return make_runner(match.facts, tape.ops[match.root].type.dtype, triangle)
+    """Compiles the kernels and looks at masks whose values are known."""
+    masks = [constants.get(match.bindings[name]) if name in match.bindings else None for name in ("mask", "keep")]
+    return make_runner(match.facts, tape.ops[match.root].type.dtype, *masks)
