@@ -116,6 +116,8 @@ def _keep(name: str, threads: int, figures: dict[str, Any]) -> None:
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"figures": {}}
     results["machine"] = machine()
     results["figures"].setdefault(name, {})[str(threads)] = figures
+    if hasattr(os, "getloadavg"):
+        results.setdefault("loads", {}).setdefault(name, {})[str(threads)] = round(os.getloadavg()[0], 1)
     RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

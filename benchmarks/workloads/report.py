@@ -59,6 +59,7 @@ def write_report(results: Mapping[str, Any], docs: Path) -> None:
     for count in counts:
         table = rows(results, count)
         lines += _section(table, count)
+        lines += _load(results.get("loads", {}), count)
     lines += ["", notes.strip(), ""]
     (docs / "BENCHMARKS.md").write_text("\n".join(lines), encoding="utf-8")
     _draw(rows(results, counts[0]), docs / "images" / "benchmarks.png")
@@ -79,6 +80,13 @@ def _head(machine: Mapping[str, Any]) -> Iterator[str]:
     yield f"{machine['processor']}, {machine['processors']} processors, Python {machine['python']}; {packages}."
     yield ""
     yield "![ratio of topos to the best peer](images/benchmarks.png)"
+
+
+def _load(loads: Mapping[str, Mapping[str, float]], threads: str) -> Iterator[str]:
+    seen = [each[threads] for each in loads.values() if threads in each]
+    if seen:
+        yield ""
+        yield f"Load average while these were measured: {min(seen):g} to {max(seen):g}; an idle machine shows about {threads}."
 
 
 def _section(table: list[Row], threads: str) -> Iterator[str]:

@@ -86,6 +86,7 @@ def compile_kernel(name: str, variant: tuple[str, ...], target: Host) -> bytes:
         passes.getModulePassManager().run(module, passes)
     else:
         module = _through_numba(body.kernel(target, *variant))
+        module.triple, module.data_layout = target.triple, str(machine.target_data)
     code: bytes = machine.emit_object(module)
     return code
 

@@ -226,9 +226,9 @@ def _plain(request: Request) -> dict[str, Any]:
 
 
 def _processors() -> int:
-    from topos_core.run.executor import default_threads
+    from topos_core.run.executor import processors
 
-    return default_threads()
+    return processors()
 
 
 def _processor() -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from topos_core.kernels.host import Host
-from topos_core.kernels.vocabulary.atomic import count, exchange, give_way, observe, publish, relax
+from topos_core.kernels.vocabulary.atomic import count, exchange, give_way, observe, publish, relaxing
 from topos_core.kernels.vocabulary.blocks import CREW
 from topos_core.kernels.vocabulary.memory import call, reader, set_word
 
@@ -21,6 +21,7 @@ SPINS = 2000  # pauses before a waiting leader lets others run
 
 def kernel(host: Host, role: str) -> Any:
     """Makes `lead` (crew, slots), which runs a job to its end, or `follow` (crew, spins), which helps until idle."""
+    relax = relaxing(host)
     mask, ticket_at, done_at, patience = (1 << SLOT_BITS) - 1, TICKET, DONE, SPINS
 
     def lead(crew, slots):  # type: ignore[no-untyped-def]

@@ -75,8 +75,8 @@ def products_of(convolution: Problem) -> int:
 
 def transformed(left: np.ndarray, convolution: Problem) -> np.ndarray:
     """Transforms a kernel [rows, channels * 9] to [36, rows, channels], in f64, rounded once."""
-    taps = left.astype(np.float64).reshape(convolution.rows, convolution.channels, 3, 3)
-    spread = np.einsum("ai,ocij,bj->aboc", _G, taps, _G)
+    taps = left.astype(np.float64).reshape(-1, 9)
+    spread = np.kron(_G, _G) @ taps.T
     return np.ascontiguousarray(spread.reshape(PRODUCTS, convolution.rows, convolution.channels), left.dtype)
 
 

@@ -9,6 +9,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.memory import INT64
 
 WORD = 8
@@ -55,13 +56,23 @@ def _declared(builder: Any, name: str, result: Any, arguments: Any = ()) -> Any:
     return function or ir.Function(builder.module, ir.FunctionType(result, list(arguments)), name)
 
 
-def _relax(context: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if "x86" in builder.module.triple or "i686" in builder.module.triple:
-            builder.call(_declared(builder, "llvm.x86.sse2.pause", ir.VoidType()), [])
-        return context.get_dummy_value()
+def relaxing(host: Host) -> Any:
+    """Makes `relax()`: tells the processor that a loop waits for memory, where it has a word for that."""
 
-    return types.void(), generate
+    def relax(context: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            if builder.module.triple.split("-")[0] != host.triple.split("-")[0]:
+                pass  # numba writes for this machine, and the code is for another one
+            elif host.triple.startswith(("x86", "i686")):
+                builder.call(_declared(builder, "llvm.x86.sse2.pause", ir.VoidType()), [])
+            elif host.triple.startswith(("aarch64", "arm64")):
+                word = ir.IntType(32)
+                builder.call(_declared(builder, "llvm.aarch64.hint", ir.VoidType(), (word,)), [ir.Constant(word, 1)])
+            return context.get_dummy_value()
+
+        return types.void(), generate
+
+    return intrinsic(relax)
 
 
 def _give_way(context: Any) -> Any:
@@ -81,7 +92,5 @@ exchange = intrinsic(_exchange)
 """`exchange(address, expected, value)` stores where the word is `expected`; gives 1 where it did."""
 count = intrinsic(_count)
 """`count(address)` adds one."""
-relax = intrinsic(_relax)
-"""`relax()` tells the processor that this is a waiting loop."""
 give_way = intrinsic(_give_way)
 """`give_way()` lets another thread run."""

@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.emitter import INT64, Emitter
-from topos_core.kernels.vocabulary.rows import with_arity
+from topos_core.kernels.vocabulary.rows import low_bits, with_arity
 from topos_core.kernels.vocabulary.scalar import Scalar
 
 Terms = Callable[[Emitter, Sequence[Any], Any], Sequence[Any]]
@@ -63,7 +63,7 @@ def row_maximum(host: Host, scalar: Scalar) -> Any:
 
     def maximum(context: Any, source: Any, length: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return _maximum(builder, scalar, host.lanes(scalar.name), *arguments)
+            return _maximum(builder, host, scalar, *arguments)
 
         return scalar.numba(types.int64, types.int64), generate
 
@@ -127,8 +127,7 @@ class _Totals:
     def masked_tail(self, splat: Any, chain: Sequence[Any], done: Any, length: Any) -> None:
         builder = self.builder
         left = builder.sub(length, done)
-        bits = builder.lshr(ir.Constant(INT64, -1), builder.sub(ir.Constant(INT64, 64), left))
-        mask = self.vector.mask(bits)
+        mask = self.vector.mask(low_bits(builder, left, self.lanes))
         elements = [self.vector.masked_load(builder.gep(source, [done]), mask) for source in self.sources]
         terms = self.terms(self.vector, elements, splat)
         if self.stored is not None:
@@ -162,7 +161,8 @@ def across_lanes(builder: Any, total: Any, combine: Callable[[Any, Any], Any]) -
     return builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
 
 
-def _maximum(builder: Any, scalar: Scalar, lanes: int, source: Any, length: Any) -> Any:
+def _maximum(builder: Any, host: Host, scalar: Scalar, source: Any, length: Any) -> Any:
+    lanes = host.lanes(scalar.name)
     vector, single = Emitter(builder, ir.VectorType(scalar.llvm, lanes)), Emitter(builder, scalar.llvm)
     source = builder.inttoptr(source, scalar.llvm.as_pointer())
     lowest = float("-inf")
@@ -186,8 +186,15 @@ def _maximum(builder: Any, scalar: Scalar, lanes: int, source: Any, length: Any)
                 place = builder.add(at, ir.Constant(INT64, u * lanes))
                 builder.store(larger(vector.load(builder.gep(source, [place])), builder.load(slot)), slot)
         done = end
-    with cgutils.for_range_slice(builder, done, length, ir.Constant(INT64, 1), inc=True) as (at, _):
-        builder.store(larger(builder.load(builder.gep(source, [at])), builder.load(rest)), rest)
+    if host.masked:
+        with builder.if_then(builder.icmp_signed("<", done, length)):
+            mask = vector.mask(low_bits(builder, builder.sub(length, done), lanes))
+            left = vector.masked_load(builder.gep(source, [done]), mask)
+            left = builder.select(mask, left, vector.constant(lowest))
+            builder.store(larger(left, builder.load(slots[1])), slots[1])
+    else:
+        with cgutils.for_range_slice(builder, done, length, ir.Constant(INT64, 1), inc=True) as (at, _):
+            builder.store(larger(builder.load(builder.gep(source, [at])), builder.load(rest)), rest)
     total = builder.load(slots[0])
     for slot in slots[1:]:
         total = larger(total, builder.load(slot))
