@@ -269,6 +269,8 @@ class Pull:
         over = _axis(inner, depth)
         left = self.at(a, (*where[:-1], over))
         right = self.at(b, (*where[:-2], over, where[-1]))
+        if math.prod(np.broadcast_shapes(_lanes(left), _lanes(right))) > self._limit:
+            raise TooLarge
         return total(multiply(left, right), [inner], depth)
 
     def _reduced(self, op: Op, where: Coordinates) -> tuple[Element, list[int], int]:
@@ -331,6 +333,11 @@ _RULES: Final[Mapping[str, Callable[[Pull, Op, Coordinates], Element]]] = {
 
 def _depth(where: Coordinates) -> int:
     return max((axis.ndim for axis in where), default=0)
+
+
+def _lanes(element: Element) -> tuple[int, ...]:
+    """Gives the shape of an element's lanes."""
+    return np.broadcast_shapes(*(lane.shape for lane in (element.p, element.q) if lane is not None))
 
 
 def _axis(extent: int, depth: int) -> np.ndarray:
