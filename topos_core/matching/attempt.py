@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from topos_core.matching.core import WIDEST
-from topos_core.matching.func import Form, Func, Kid, Map, adds_nothing, composed
+from topos_core.matching.func import Form, Func, Kid, Map, adds_nothing, composed, uncast
 from topos_core.matching.products import power
 from topos_core.matching.symbol import Coefficient, power_of, quotient
 from topos_core.matching.template import Template
@@ -323,6 +323,10 @@ class Attempt:
         return [*candidates[first:], *candidates[:first]]
 
     def _no_candidate(self, wanted: Kid, kids: list[Kid], product: bool) -> None:
+        cast = next((kid for kid in kids if kid.weight == wanted.weight and _is_cast_of(wanted.func, kid.func)), None)
+        if cast is not None:
+            self.fail("kind", wanted, cast, cast.func)
+            return
         same = [kid for kid in kids if kid.func.kind == wanted.func.kind and kid.func.name == wanted.func.name]
         if product and same:
             self.fail("exponent", wanted, same[0], same[0].func)
@@ -416,6 +420,12 @@ _RANKS = {"missing": 0, "kind": 1, "extra": 1}
 
 def _by_weight(term: tuple[int, int]) -> int:
     return term[1]
+
+
+def _is_cast_of(template: Func, func: Func) -> bool:
+    """Says whether a function is what a template needs but for a cast."""
+    inner = uncast(func)
+    return inner is not func and (inner.kind, inner.name) == (template.kind, template.name)
 
 
 def _may_be(template: Func, func: Func) -> bool:

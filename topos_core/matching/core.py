@@ -11,6 +11,7 @@ Two values with one key are one function, however they are spelled and laid out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -85,6 +86,11 @@ class Keys:
             self._store(value, self.unknown(value) if key is None else key)
 
     # ---- what rules ask
+
+    @property
+    def is_template(self) -> bool:
+        """Says whether the tape is that of a pattern: its numbers are symbols, and it has a dtype in name only."""
+        return self._symbolic is not None
 
     def is_one(self, value: int) -> bool:
         """Says whether a value is one number everywhere."""
@@ -189,6 +195,8 @@ class Keys:
 
     def _store(self, value: int, key: Key) -> None:
         coefficient, view = key
+        if type(coefficient) is float and not within(coefficient, self.tape.ops[value].type.dtype):
+            coefficient, view = self.unknown(value)  # steps that leave the dtype's range compute something else
         func = self.table.funcs[-1 - view.base]
         self.coefficients.append(coefficient)
         self.views.append(view)
@@ -197,6 +205,18 @@ class Keys:
         if func.maker < 0 and not self.is_movement(value):
             func.maker = value
 
+
+def within(coefficient: float, dtype: str) -> bool:
+    """Says whether a dtype holds a coefficient: not where it only comes about by steps that overflow or vanish on the way."""
+    size = abs(coefficient)
+    if size in (0.0, 1.0, math.inf) or dtype not in RANGES:
+        return True
+    least, most = RANGES[dtype]
+    return least <= size <= most
+
+
+RANGES: Final = {"f16": (5e-8, 6.6e4), "bf16": (9e-41, 3.41e38), "f32": (1e-45, 3.41e38)}
+"""The least and the greatest finite magnitude of dtypes, with some room for rounding."""
 
 MOVEMENT: Final = frozenset(
     ("reshape", "permute", "broadcast", "pad", "slice", "reverse", "concat", "unfold", "strided", "gather")

@@ -104,3 +104,11 @@ def mark(value: Any, name: str) -> Any:
 def anchor(value: Any) -> Any:
     """Marks the part of a formula that says what is meant; above it a failure is a near miss."""
     return mark(value, ANCHOR)
+
+
+def mean_as_numpy(x: Any, axes: Any, dtype: str) -> Any:
+    """Gives the mean that NumPy computes of f16: summed in f32 and rounded.
+
+    It goes back to the dtype that a formula is traced in, which is none of the pattern's.
+    """
+    return x.astype("f4").mean(axes, keepdims=True).astype(dtype).astype("f8")

@@ -42,7 +42,7 @@ def sifted(keys: Keys, recognised: Recognised) -> tuple[list[Missed], Mapping[tu
             continue
         if any((missed.identifier, number) in roots for number in anchors):
             continue
-        if not (missed.template.anchors or missed.template.lookalike):
+        if missed.template.lookalike is None and (missed.template.silent or not missed.template.anchors):
             continue
         others = [match for match in around if keys.funcs[match.root].number not in anchors]  # a part is no explanation
         code = missed.failure.code

@@ -9,7 +9,7 @@ from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
 from topos_core.matching.core import Keys
 from topos_core.matching.facts import NormFacts
-from topos_core.matching.func import DEPTH, composed, digits_of
+from topos_core.matching.func import DEPTH, composed, digits_of, is_cast, uncast
 from topos_core.matching.ideal import recorded
 from topos_core.matching.rows import order_of
 from topos_core.matching.solving import close
@@ -81,15 +81,17 @@ def is_centred(found: Found) -> bool:
     if func.kind != "sum" or len(func.kids) != 2:
         return False
     for mean, value in (func.kids, func.kids[::-1]):
-        inner = mean.func
+        inner, factor = mean.func, mean.weight
+        while is_cast(inner.kind, inner.name):  # a mean that was rounded is one too
+            inner, factor = inner.kids[0].func, factor * inner.kids[0].weight
         if (
             inner.kind != "reduce"
             or inner.name != "sum"
             or len(inner.kids) != 1
-            or inner.kids[0].func is not value.func
+            or uncast(inner.kids[0].func) is not value.func
         ):
             continue
-        ratio = mean.weight / value.weight
+        ratio = factor / value.weight
         if not isinstance(ratio, float) or not close(ratio * math.prod(inner.reduced), -1.0, 1e-6):
             continue
         kept = len(inner.shape)

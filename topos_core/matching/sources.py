@@ -32,8 +32,10 @@ def _constant(keys: Keys, value: int, op: Op) -> Key | None:
 
 
 def _cast(keys: Keys, value: int, op: Op) -> Key | None:
-    """A cast keeps its place, except on a number."""
+    """A cast keeps its place, except on a number; a template goes back to its own dtype without a word."""
     operand = op.operands[0]
+    if keys.is_template and op.type.dtype == "f64":
+        return keys.coefficients[operand], keys.views[operand]
     coefficient = keys.coefficients[operand]
     if keys.is_one(operand) and isinstance(coefficient, float):
         content = np.asarray(coefficient).astype(numpy_dtype(keys.tape.ops[operand].type.dtype))

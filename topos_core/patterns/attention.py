@@ -289,8 +289,8 @@ TERM = Term(
         *_sums(dropped, _KEEP, _DROP, constants=("rescale",)),
         _dropped(keeps_dropped),
         _dropped(hides_dropped),
-        *_sums(widened_f16, dtypes={"v": "f16"}),
-        *_sums(widened_bf16, dtypes={"v": "bf16"}),
+        *_sums(widened_f16),
+        *_sums(widened_bf16),
     ),
     lookalikes=(
         Lookalike(

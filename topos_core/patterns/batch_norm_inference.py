@@ -66,9 +66,12 @@ def epsilon_outside(x: Any, mean: Any, variance: Any, scale: Any, shift: Any, ep
 
 
 def given(keys: Keys, attempt: Attempt) -> bool:
-    """Says whether the statistics are given: computed ones belong to another norm."""
-    bound = attempt.bound
-    return "variance" in bound and not any(reduces(bound[hole][0]) for hole in ("mean", "variance") if hole in bound)
+    """Says whether the statistics are given: computed ones belong to another norm. A cast on the way tells as much."""
+    bound, failure = attempt.bound, attempt.failure
+    if "variance" not in bound:
+        hidden = failure is not None and failure.code == "cast" and "mean" in bound
+        return hidden and not any(reduces(func) for func in (bound["mean"][0], failure.func))
+    return not any(reduces(bound[hole][0]) for hole in ("mean", "variance") if hole in bound)
 
 
 def facts(found: Found) -> NormFacts | None:

@@ -13,7 +13,7 @@ Declines when
     The statistics keep axis 0 (another norm); two vectors order the channels differently.
 
 Not recognised
-    Means of f16 and bf16 by np.mean, which are recorded with casts around them (they are told).
+    Means of f16 by np.mean beside np.var, which sums in f16 around a mean of its own (it is told).
     A one-pass variance `mean(x^2) - mean^2` (another formula: it cancels), statistics merged from several partial
     batches, a norm over a single element.
 
@@ -32,7 +32,7 @@ from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.arrangement import arranged, restored
 from topos_core.matching.binding import Found
-from topos_core.matching.declared import Lookalike, Term, anchor, mark
+from topos_core.matching.declared import Form, Lookalike, Term, anchor, mark, mean_as_numpy
 from topos_core.matching.facts import NormFacts
 from topos_core.matching.match import Match
 from topos_core.matching.norm import norm_facts, reduces_first_axis, sums_first_axis
@@ -58,6 +58,22 @@ def folded(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     return x * k - mean * k if shift is None else x * k + (shift - mean * k)
 
 
+def widened_f16(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """With the means of f16 that NumPy computes in f32."""
+    return _with_means(x, scale, shift, epsilon, "f2")
+
+
+def widened_bf16(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """With the means of bf16 computed in f32."""
+    return _with_means(x, scale, shift, epsilon, "bfloat16")
+
+
+def _with_means(x: Any, scale: Any, shift: Any, epsilon: float, dtype: str) -> Any:
+    centred = x - mark(mean_as_numpy(x, 0, dtype), "mean")
+    variance = anchor(mark(mean_as_numpy(centred * centred, 0, dtype), "variance"))
+    return _affine(centred / np.sqrt(variance + epsilon), scale, shift)
+
+
 def epsilon_outside(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     """Epsilon beside the deviation instead of inside the root."""
     centred = x - x.mean(0, keepdims=True)
@@ -80,8 +96,8 @@ def facts(found: Found) -> NormFacts | None:
 def evaluate(norm: NormFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula: `root` in the root's layout, `mean` and `variance` per channel."""
     x = arranged(arrays["x"], norm.image, ("n", "c"))
-    mean = x.sum(0) / norm.count
-    variance = ((x - mean) ** 2).sum(0) / norm.count
+    mean = x.mean(0)  # of f16 and bf16 it is summed in f32 and rounded
+    variance = ((x - mean) ** 2).mean(0)
     y = (x - mean) / np.sqrt(variance + norm.epsilon)
     if "scale" in arrays:
         y = y * arrays["scale"].reshape(-1)
@@ -159,7 +175,7 @@ PATTERN = Pattern(
         optional=("scale", "shift"),
         constants=("epsilon",),
         family="norm",
-        forms=(folded,),
+        forms=(folded, *(Form(form, silent=True) for form in (widened_f16, widened_bf16))),
         lookalikes=(
             Lookalike(
                 epsilon_outside,

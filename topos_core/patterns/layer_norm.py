@@ -3,8 +3,8 @@
 Recognises
     `(x - mean) / sqrt(variance + epsilon) * scale + shift` with mean and variance over one axis or several and a scale and
     shift along exactly those axes, both optional; any rank, layout and spelling: axes kept or not, `np.var` or by hand,
-    `** -0.5`, `rsqrt`, sums instead of means with the factor outside, rows flattened, means by matrix product, the scale
-    folded into the root, the affine folded into `x * k + (shift - mean * k)`.
+    `** -0.5`, `rsqrt`, sums instead of means with the factor outside, rows flattened, means by matrix product, means of f16
+    and bf16 that are summed in f32 and rounded, the scale folded into the root, the affine folded into `x * k + (shift - mean * k)`.
 
 Why it pays
     One kernel reads x once and writes once, a row at a time; the recorded ops read and write it about eight times.
@@ -13,7 +13,7 @@ Declines when
     There is neither scale nor shift and the statistics run over axis 0: that is a batch norm.
 
 Not recognised
-    Means of f16 and bf16 by np.mean, which are recorded with casts around them (they are told).
+    Means of f16 by np.mean beside np.var, which sums in f16 around a mean of its own (it is told).
     A one-pass variance `mean(x^2) - mean^2` (another formula: it cancels), a norm over a single feature.
 
 Source
@@ -30,7 +30,7 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
-from topos_core.matching.declared import Lookalike, Term, anchor
+from topos_core.matching.declared import Form, Lookalike, Term, anchor, mean_as_numpy
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.norm import reduces_first_axis
@@ -52,6 +52,21 @@ def folded(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     k = 1 / np.sqrt(anchor((centred * centred).mean(-1, keepdims=True)) + epsilon)
     k = k if scale is None else scale * k
     return x * k - mean * k if shift is None else x * k + (shift - mean * k)
+
+
+def widened_f16(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """With the means of f16 that NumPy computes in f32."""
+    return _with_means(x, scale, shift, epsilon, "f2")
+
+
+def widened_bf16(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """With the means of bf16 computed in f32."""
+    return _with_means(x, scale, shift, epsilon, "bfloat16")
+
+
+def _with_means(x: Any, scale: Any, shift: Any, epsilon: float, dtype: str) -> Any:
+    centred = x - mean_as_numpy(x, -1, dtype)
+    return _affine(centred / np.sqrt(anchor(mean_as_numpy(centred * centred, -1, dtype)) + epsilon), scale, shift)
 
 
 def epsilon_outside(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
@@ -97,7 +112,7 @@ TERM = Term(
     optional=("scale", "shift"),
     constants=("epsilon",),
     family="norm",
-    forms=(folded,),
+    forms=(folded, *(Form(form, silent=True) for form in (widened_f16, widened_bf16))),
     lookalikes=(
         Lookalike(
             epsilon_outside,

@@ -3,7 +3,7 @@
 Recognises
     `x / sqrt(mean(x^2) + epsilon) * scale` over one axis or several, with a scale along exactly those axes, which is
     optional; any rank, layout and spelling: the square as `x * x`, a power, an einsum or a matrix product, `rsqrt`, sums
-    with the factor outside, heads inside a feature axis.
+    with the factor outside, the mean of f16 and bf16 that is summed in f32 and rounded, heads inside a feature axis.
 
 Why it pays
     One kernel reads x once and writes once, a row at a time; the recorded ops read and write it about five times.
@@ -12,7 +12,6 @@ Declines when
     x is itself centred over the same axes: that is a layer norm.
 
 Not recognised
-    Means of f16 and bf16 by np.mean, which are recorded with casts around them (they are told).
     An L2 norm that adds epsilon outside of the root or takes a maximum with it, a scale of `1 + weight`.
 
 Source
@@ -29,7 +28,7 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
-from topos_core.matching.declared import Lookalike, Term, anchor
+from topos_core.matching.declared import Form, Lookalike, Term, anchor, mean_as_numpy
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.norm import is_centred
@@ -41,6 +40,18 @@ from topos_core.tape.tape import Tape
 def formula(x: Any, scale: Any, epsilon: float) -> Any:
     """Divides `x: [k, n]` by the root of its mean square over n."""
     y = x / np.sqrt(anchor((x * x).mean(-1, keepdims=True)) + epsilon)
+    return y if scale is None else y * scale
+
+
+def widened_f16(x: Any, scale: Any, epsilon: float) -> Any:
+    """With the mean square of f16 that NumPy computes in f32."""
+    y = x / np.sqrt(anchor(mean_as_numpy(x * x, -1, "f2")) + epsilon)
+    return y if scale is None else y * scale
+
+
+def widened_bf16(x: Any, scale: Any, epsilon: float) -> Any:
+    """With the mean square of bf16 computed in f32."""
+    y = x / np.sqrt(anchor(mean_as_numpy(x * x, -1, "bfloat16")) + epsilon)
     return y if scale is None else y * scale
 
 
@@ -75,6 +86,7 @@ TERM = Term(
     optional=("scale",),
     constants=("epsilon",),
     family="norm",
+    forms=tuple(Form(form, silent=True) for form in (widened_f16, widened_bf16)),
     lookalikes=(
         Lookalike(
             epsilon_outside,

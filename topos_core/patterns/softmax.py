@@ -2,7 +2,8 @@
 
 Recognises
     `exp(x - max(x)) / sum(exp(x - max(x)))`, and without the shift, over one axis or several, in any rank and layout: axes
-    kept or not, the division as a product with a reciprocal or a power, the sum as a product with ones. A temperature is a
+    kept or not, the division as a product with a reciprocal or a power or as `exp(log_softmax(x))`, the sum as a product with
+    ones. A temperature is a
     factor of x. Without the shift a kernel has the better range: it overflows only where x itself is +inf. A shift by anything that is constant along the normalised axes leaves a softmax of what is shifted.
 
 Why it pays
@@ -12,7 +13,7 @@ Declines when
     Nothing beside the common rules.
 
 Not recognised
-    Softmax over a concatenation, sums of exponentials that are collected block by block, `exp(log_softmax(x))`.
+    Softmax over a concatenation, sums of exponentials that are collected block by block.
 
 Source
     Bridle, Probabilistic Interpretation of Feedforward Classification Network Outputs (1990).
@@ -48,9 +49,26 @@ def unshifted(x: Any) -> Any:
     return powers / anchor(powers.sum(-1, keepdims=True))
 
 
+def by_logarithm(x: Any) -> Any:
+    """As the powers of the logarithm of softmax."""
+    shifted = x - x.max(-1, keepdims=True)
+    return np.exp(shifted - np.log(anchor(np.exp(shifted).sum(-1, keepdims=True))))
+
+
+def by_log_of_sum(x: Any) -> Any:
+    """As the powers of what x has above the logarithm of the sum, to which the maximum is added first."""
+    most = x.max(-1, keepdims=True)
+    return np.exp(x - (most + np.log(anchor(np.exp(x - most).sum(-1, keepdims=True)))))
+
+
+def by_logarithm_unshifted(x: Any) -> Any:
+    """As the powers of the logarithm, without the shift by the maximum."""
+    return np.exp(x - np.log(anchor(np.exp(x).sum(-1, keepdims=True))))
+
+
 def facts(found: Found) -> CoreFacts | None:
     """Gives the facts of a match; `shifted` says whether the maximum is subtracted first: at +inf that is another result."""
-    return core_facts(found, shifted="no" if found.template.form is unshifted else "yes")
+    return core_facts(found, shifted="no" if found.template.form in (unshifted, by_logarithm_unshifted) else "yes")
 
 
 def guarded(x: Any, epsilon: float) -> Any:
@@ -80,7 +98,13 @@ LOOKALIKES = (
         constants=("epsilon",),
     ),
 )
-TERM = Term(formula=formula, facts=facts, holes={"x": "k n"}, forms=(unshifted,), lookalikes=LOOKALIKES)
+TERM = Term(
+    formula=formula,
+    facts=facts,
+    holes={"x": "k n"},
+    forms=(unshifted, by_logarithm, by_log_of_sum, by_logarithm_unshifted),
+    lookalikes=LOOKALIKES,
+)
 
 
 def _textbook(x: Any) -> Any:

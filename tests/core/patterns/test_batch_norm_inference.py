@@ -109,7 +109,7 @@ def another_axis(x, mean, var, g, b):
 @pytest.mark.parametrize(
     ("program", "specs", "code"),
     [
-        (outside, ROWS, "eps-outside-root"), (cast_variance, ROWS, None),
+        (outside, ROWS, "eps-outside-root"), (cast_variance, ROWS, "cast"),
         (another_axis, {**ROWS, "x": "f64[4,4]"}, "axis"),
     ],
 )  # fmt: skip

@@ -210,3 +210,20 @@ def test_a_scale_along_other_axes_is_left_out(program, specs):
     found = [m for m in pool.matches if m.pattern == "layer_norm"]
     assert [set(m.bindings) for m in found] == [{"x"}]
     assert [note.code for note in found[0].stopped] == ["axis"]
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_means_of_half_precision_are_summed_in_single_precision(kind):
+    def means(x, g, b):
+        d = x - np.mean(x, -1, keepdims=True)
+        return d / np.sqrt(np.mean(d * d, -1, keepdims=True) + 1e-3) * g + b
+
+    def unrounded(x, g, b):
+        d = x - x.astype("f4").mean(-1, keepdims=True).astype(x.dtype)
+        return d / np.sqrt((d * d).astype("f4").mean(-1, keepdims=True) + 1e-3).astype(x.dtype) * g + b
+
+    specs = {"x": f"{kind}[4,6]", "g": f"{kind}[6]", "b": f"{kind}[6]"}
+    check("layer_norm", means, specs)
+    _, pool = searched(unrounded, specs)
+    assert [m for m in pool.matches if m.pattern == "layer_norm"] == []
+    assert [m.pattern for m in pool.near_misses] == ["layer_norm"]

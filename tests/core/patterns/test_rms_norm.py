@@ -112,3 +112,11 @@ def test_a_look_alike_is_refused_and_told_why(program, code):
 def test_a_product_of_roots_is_no_mean_square():
     _, pool = searched(root_of_a_root, X)
     assert [m for m in pool.matches if m.pattern == "rms_norm"] == []
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_a_mean_of_half_precision_is_summed_in_single_precision(kind):
+    def norm(x, g):
+        return x / np.sqrt(np.mean(x * x, -1, keepdims=True) + 1e-3) * g
+
+    check("rms_norm", norm, {"x": f"{kind}[4,6]", "g": f"{kind}[6]"})

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.core.patterns.check import check, check_not, searched
+from topos_core import nn
 
 X = {"x": "f64[4,6]"}
 
@@ -103,6 +104,61 @@ def test_a_shift_by_something_foreign_is_a_softmax_of_what_is_shifted():
         return e / e.sum(-1, keepdims=True)
 
     check("softmax", foreign, {"x": "f64[4,6]", "y": "f64[4,6]"})
+
+
+def log_softmax(x):
+    s = x - x.max(-1, keepdims=True)
+    return s - np.log(np.exp(s).sum(-1, keepdims=True))
+
+
+def log_of_sum(x):
+    m = x.max(-1, keepdims=True)
+    return np.log(np.exp(x - m).sum(-1, keepdims=True)) + m
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        lambda x: np.exp(log_softmax(x)),
+        lambda x: np.exp(x - log_of_sum(x)),
+        lambda x: np.exp(x - np.log(np.exp(x).sum(-1, keepdims=True))),
+        lambda x: np.exp(nn.log_softmax(x, -1)),
+        lambda x: np.exp(log_softmax(x.T / 3.0)),
+    ],
+)
+def test_powers_of_a_logarithm_of_softmax_are_softmax(spelling):
+    check("softmax", spelling, {"x": "f64[4,6]"})
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: np.exp(2.0 * log_softmax(x)),
+        lambda x: np.expm1(log_softmax(x)),
+        lambda x: np.exp(x - np.log(np.exp(2.0 * x).sum(-1, keepdims=True))),
+        lambda x: np.exp(x - np.log(np.exp(x).sum(-1, keepdims=True)) + 1.0),
+    ],
+)
+def test_other_powers_are_none(program):
+    tape, pool = searched(program, {"x": "f64[4,4]"})
+    assert [m for m in pool.matches if m.pattern == "softmax" and m.root == tape.results[0]] == []
+
+
+def test_steps_that_leave_the_range_of_a_dtype_are_kept_outside():
+    def vanishing(x):
+        y = x * np.float32(1e-30) * np.float32(1e-30) * np.float32(1e30) * np.float32(1e30)
+        e = np.exp(y - y.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    def overflowing(x):
+        e = np.exp(x * np.float32(1e30) * np.float32(1e30) * np.float32(1e-30) * np.float32(1e-30))
+        return e / e.sum(-1, keepdims=True)
+
+    for program in (vanishing, overflowing):  # what is computed is what is compared
+        tape, pool = searched(program, {"x": "f32[4,6]"})
+        (found,) = [m for m in pool.matches if m.pattern == "softmax"]
+        assert tape.ops[found.bindings["x"]].name == "mul"
+        check("softmax", program, {"x": "f32[4,6]"})
 
 
 def sum_over_another_axis(x):
