@@ -1,15 +1,21 @@
 """`python -m tests.conformance.coverage`: pattern by spelling, and what becomes of programs that only look alike.
 
-With `--mutations` the rate at which changed programs are caught stands below (some minutes).
+The situations of the corpus follow, each with its test, what became of the test and the outcome that the corpus asks for;
+`--situations` prints these alone. With `--mutations` the rate at which changed programs are caught stands below (some minutes).
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from tests.conformance.fusion.test_corpus import WAITING, corpus
 from tests.conformance.spellings import Group, groups
 from tests.laws import mutations
 from topos_core.matching.catalog import patterns
@@ -79,8 +85,51 @@ def situations() -> list[tuple[int, str]]:
     return sorted(found)
 
 
+class _Outcomes:
+    """Keeps what became of every test of a run."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keeps the worst of a test's phases and parameters."""
+        name = report.nodeid.partition("[")[0].rpartition("/")[2]
+        if report.when == "call" or report.outcome != "passed":
+            before = self.of.get(name, "passed")
+            self.of[name] = report.outcome if before == "passed" else before
+
+
+def wanted() -> dict[int, str]:
+    """Gives the outcome that the corpus asks for in every situation; nothing without the corpus."""
+    if not corpus().is_file():
+        return {}
+    rows = [
+        line.split(" | ") for line in corpus().read_text(encoding="utf-8").splitlines() if re.match(r"\| \d+ \|", line)
+    ]
+    return {int(row[0].strip("| ")): row[-1].strip("| ") for row in rows}
+
+
+def print_situations() -> bool:
+    """Runs the tests of the corpus and prints situation, test, what became of it and what is asked for."""
+    outcomes, folder = _Outcomes(), Path(__file__).parent / "fusion"
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+        pytest.main(
+            ["-q", "-p", "no:cacheprovider", "-m", "conformance or not conformance", str(folder)], plugins=[outcomes]
+        )
+    asked, found = wanted(), situations()
+    for number, test in found:
+        print(f"{number:4} {test:100} {outcomes.of.get(test, 'not run'):8} {asked.get(number, '')}".rstrip())
+    for number, reason in sorted(WAITING.items()):
+        print(f"{number:4} waits: {reason}")
+    passed = [number for number, test in found if outcomes.of.get(test) == "passed"]
+    print(f"{len(set(passed))} of {len({n for n, _ in found} | WAITING.keys())} situations hold, {len(WAITING)} wait")
+    return all(outcomes.of.get(test) == "passed" for _, test in found)
+
+
 def main() -> None:
     """Prints the tables."""
+    if "--situations" in sys.argv:
+        sys.exit(not print_situations())
     print(f"{'pattern':20} {'spelling':20} {'found as':24} {'proof':9} told")
     for pattern, group in groups().items():
         table = rows(pattern, group)
@@ -94,9 +143,8 @@ def main() -> None:
             f"{pattern:20} {sum(row.right for row in meant)} of {len(meant)} spellings,"
             f" {sum(row.right for row in other)} of {len(other)} look-alikes refused\n"
         )
-    print("situations of the corpus and their tests")
-    for number, test in situations():
-        print(f"{number:4} {test}")
+    print("situations of the corpus, their tests, what became of them, and what is asked for")
+    print_situations()
     if "--mutations" in sys.argv:
         print()
         mutations.main()

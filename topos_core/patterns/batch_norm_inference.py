@@ -69,8 +69,9 @@ def given(keys: Keys, attempt: Attempt) -> bool:
     """Says whether the statistics are given: computed ones belong to another norm. A cast on the way tells as much."""
     bound, failure = attempt.bound, attempt.failure
     if "variance" not in bound:
-        hidden = failure is not None and failure.code == "cast" and "mean" in bound
-        return hidden and not any(reduces(func) for func in (bound["mean"][0], failure.func))
+        if failure is None or failure.code != "cast" or "mean" not in bound:
+            return False
+        return not any(reduces(func) for func in (bound["mean"][0], failure.func))
     return not any(reduces(bound[hole][0]) for hole in ("mean", "variance") if hole in bound)
 
 

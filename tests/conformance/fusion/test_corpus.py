@@ -10,11 +10,7 @@ import pytest
 
 HERE = Path(__file__).parent
 WAITING = {
-    43: "importer: the same model of two operator sets gives one list of regions",
-    51: "importer: lists of regions of exported torch models, kept as goldens",
     55: "locks: a lost region fails the build",
-    85: "importer: a shape that differs from the exporter's is an error",
-    95: "importer: a random op that is read twice is never computed twice",
     102: "sibling_matmul is not in the catalogue yet",
 }
 

@@ -15,10 +15,10 @@ from tests.conformance.fusion.cases import (
     decision,
     matches,
     planned,
-    pool,
     recorded,
     run,
     runs_as_recorded,
+    taken,
 )
 from topos_core import nn
 from topos_core.errors import ToposError
@@ -56,13 +56,23 @@ def test_attention_in_half_precision_with_casts_around_it_is_matched():
 
 
 @case(39)
-def test_a_fed_dropout_mask_on_the_weights_leaves_softmax_and_runs_as_recorded():
+def test_a_fed_dropout_mask_on_the_weights_is_part_of_attention():
     def program(q, k, v, mask, dropout):
         return (softmax(q @ k.swapaxes(-1, -2) * 0.5 + mask) * dropout) @ v
 
     plan = planned(program, {**HEADS, "mask": "f32[5,5]", "dropout": "f32[2,3,5,5]"})
-    found = [match for match in pool(plan) if match.pattern in ("attention", "softmax")]
-    assert found
+    assert {"mask", "drop"} <= set(taken(plan, "attention").match.bindings)
+    runs_as_recorded(plan)
+
+
+@case(39)
+def test_attention_in_half_precision_whose_softmax_is_in_single_precision_is_taken():
+    def program(q, k, v, mask):
+        scores = q @ k.swapaxes(-1, -2) * 0.5 + mask
+        return softmax(scores.astype("f4")).astype("f2") @ v
+
+    plan = planned(program, {**{name: spec.replace("f32", "f16") for name, spec in HEADS.items()}, "mask": "f16[5,5]"})
+    assert taken(plan, "attention").match.facts.options["widened"] == "yes"
     runs_as_recorded(plan)
 
 

@@ -16,6 +16,7 @@ from topos_core.importers.onnx_model.places import Listing, bound, symbol_of
 from topos_core.recording.collector import collector_paused
 from topos_core.recording.finish import finish
 from topos_core.recording.recorder import Recorder, recording
+from topos_core.recording.value import Value
 from topos_core.tape.tape import Structure, Tape
 from topos_core.tape.type import TensorType
 
@@ -88,6 +89,8 @@ def record_model(
         walk.graph(graph)
         with recorder.at(listing.location(None, graph.name)):
             leaves = [walk.value(each.name) for each in graph.output]
+        for each, leaf in zip(graph.output, leaves, strict=True):
+            _check_shape(each, leaf, dims)
         names = tuple(each.name for each in graph.output)
         children = tuple(Structure("leaf", index=at) for at in range(len(leaves)))
         structure = children[0] if len(children) == 1 else Structure("dict", children, names)
@@ -176,6 +179,38 @@ def _input_types(
         remedy = " ".join(f"--dim {symbol}=4" for symbol in open_dims)
         raise TraceError(f"unknown extent: the model leaves {listed} open; give numbers with {remedy}", code="TP209")
     return types
+
+
+def _check_shape(given: Any, value: Value, dims: Mapping[str, int] | None) -> None:
+    """Refuses a result whose extents are not those that the exporter recorded: one of the two counts windows otherwise.
+
+    Raises:
+        TraceError: TP402, with both shapes.
+    """
+    tensor = given.type.tensor_type
+    foreign = value.recorder.ops[value.index].name in (
+        "opaque",
+        "pick",
+    )  # its shape is what the model says, or not known
+    if foreign or not given.type.HasField("tensor_type") or not tensor.HasField("shape"):
+        return
+    shape = value.shape
+    recorded = [
+        dim.dim_value
+        if dim.HasField("dim_value") and dim.dim_value >= 0
+        else bound(dims, symbol_of(dim, given.name, axis))
+        for axis, dim in enumerate(tensor.shape.dim)
+    ]
+    differ = len(recorded) != len(shape) or any(
+        extent is not None and extent != own for extent, own in zip(recorded, shape, strict=True)
+    )
+    if differ:
+        shown = ",".join("?" if extent is None else str(extent) for extent in recorded)
+        raise TraceError(
+            f"{given.name} has the shape [{','.join(map(str, shape))}], the model says [{shown}];"
+            " export it again, or remove the shape that it notes for this output",
+            code="TP402",
+        )
 
 
 def _bind_input(walk: Walk, given: Any, type: TensorType | None, known: np.ndarray | None) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 _DEEPEST: Final = 16
+_UNSEEN: Final = object()
 _PLAIN: Final = (str, bytes, int, float, bool, complex, type(None))
 
 
@@ -33,7 +34,7 @@ class Results:
     """The result of the last call of one module."""
 
     def __init__(self) -> None:
-        self._shape: Any = None
+        self._shape: Any = _UNSEEN
 
     def take_apart(self, module: Any, arguments: Any, result: Any) -> tuple[Any, ...]:
         """Keeps how a result nests and gives its tensors: a forward hook of the module that is exported."""
@@ -41,8 +42,15 @@ class Results:
         self._shape = _shape(result, tensors, _DEEPEST)
         return tuple(tensors)
 
-    def around(self, values: Sequence[Any]) -> Any:
-        """Gives the result with a value in the place of every tensor; records are named tuples."""
+    def around(self, values: Sequence[Any], spec: Any) -> Any:
+        """Gives the result with a value in the place of every tensor; records are named tuples.
+
+        Where no hook ran, as in a module that was exported before, the export's own `spec` says how it nests.
+        """
+        if self._shape is _UNSEEN:
+            from torch.utils import _pytree as pytree
+
+            return pytree.tree_unflatten(list(values), spec)
         return _filled(self._shape, values)
 
 

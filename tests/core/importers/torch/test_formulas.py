@@ -206,3 +206,20 @@ def test_what_has_no_formula_is_opaque_by_name(function: Any, foreign: list[str]
     tape = imported(function, ROWS)
     assert [name for name, _ in opaque(tape)] == foreign
     assert all(operand < value for value, op in enumerate(tape.ops) for operand in op.operands)
+
+
+def test_norms_of_a_decomposed_module_are_what_torch_computes():
+    class Norms(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.batch, self.layer = torch.nn.BatchNorm2d(3), torch.nn.LayerNorm(5)
+
+        def forward(self, x):
+            return self.layer(torch.relu(self.batch(x)))
+
+    module = Norms().eval()
+    with torch.no_grad():
+        module.batch.running_mean.uniform_(-1, 1)
+        module.batch.running_var.uniform_(0.5, 2)
+    image = torch.rand(2, 3, 4, 5)
+    check(torch.export.export(module, (image,)).run_decompositions().module(), image)

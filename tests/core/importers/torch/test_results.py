@@ -98,3 +98,14 @@ def test_a_decoder_of_transformers_returns_its_cache() -> None:
     name = list(wanted)[1]  # versions call it differently
     keys = wanted[name].layers[1].keys
     np.testing.assert_allclose(result[name].layers[1].keys, keys.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_module_that_was_exported_before_keeps_its_results():
+    class Two(torch.nn.Module):
+        def forward(self, x):
+            return {"sum": x + 1, "pair": (x * 2, x - 1)}
+
+    exported = torch.export.export(Two(), (torch.zeros(2, 3),)).module()
+    tape = tp.trace(exported, "f32[2,3]")
+    assert len(tape.results) == 3
+    assert [tape.ops[value].name for value in tape.results] == ["add", "mul", "sub"]

@@ -61,7 +61,24 @@ def _weight_norm(call: Call, v: Any, g: Any, dim: int = 0) -> Any:
     return v * (g / np.sqrt((v * v).sum(axis=axes, keepdims=True)))
 
 
+def _batch_norm_of_core(call: Call, x: Value, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float,
+                        eps: float) -> Any:  # fmt: skip
+    """As a decomposed module has it; the statistics that it gives besides are empty."""
+    y = half_as_single(_batch_norm)(call, x, weight, bias, mean, variance, False, momentum, eps)
+    return [y, *(None for _ in call.results[1:])]
+
+
+def _layer_norm_of_core(call: Call, x: Value, shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Any:
+    """As a decomposed module has it: with the mean and the reciprocal deviation of every row."""
+    axes = tuple(range(x.ndim - len(shape), x.ndim))
+    mean = x.mean(axis=axes, keepdims=True)
+    spread = ((x - mean) ** 2).mean(axis=axes, keepdims=True)
+    return [half_as_single(_layer_norm)(call, x, shape, weight, bias, eps), mean, 1 / np.sqrt(spread + eps)]
+
+
 TABLE: Final[Table] = {
+    "_native_batch_norm_legit_no_training": _batch_norm_of_core,
+    "native_layer_norm": _layer_norm_of_core,
     "_weight_norm": _weight_norm,
     "batch_norm": half_as_single(_batch_norm),
     "layer_norm": half_as_single(_layer_norm),
