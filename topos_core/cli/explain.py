@@ -1,4 +1,4 @@
-"""Explains what happened at a line of a model, what a pattern is, or what a code means."""
+"""Explains what happened at a line of a model, what a pattern is, or what a code means; `--corpus` compares whole folders."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from topos_core.cli import corpus
 from topos_core.cli.main import OK, exit_code_of
 from topos_core.cli.options import add_consumer, add_cost, add_dims, add_fidelity, add_untrusted, request_options
 from topos_core.cli.terminal import Terminal
@@ -24,7 +25,8 @@ from topos_core.session.workspace import Target, parse_target
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
-    parser.add_argument("subject", metavar="TARGET[:LINE[:COLUMN]]|PATTERN|CODE")
+    parser.add_argument("subject", nargs="?", metavar="TARGET[:LINE[:COLUMN]]|PATTERN|CODE")
+    corpus.configure(parser)
     add_consumer(parser)
     add_fidelity(parser)
     add_cost(parser)
@@ -35,6 +37,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Prints the explanation; gives the exit code."""
     subject = arguments.subject
+    if arguments.corpus:
+        if subject is not None:
+            raise ConfigurationError(f"--corpus stands alone; drop {subject!r}, or --corpus", code="TP504")
+        return corpus.run(arguments, terminal)
+    for name in ("against", "save", "json"):
+        if getattr(arguments, name):
+            raise ConfigurationError(f"--{name} belongs to --corpus FOLDER; name one, or drop --{name}", code="TP504")
+    if subject is None:
+        raise ConfigurationError("name a target, a pattern or a code to explain, or --corpus FOLDER", code="TP504")
     code = WORDS.get(subject, subject.upper())
     if code in CODES:
         terminal.data(_code(code, terminal))
