@@ -25,7 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="parses the module, runs it on XLA and the reference interpreter, and prints the largest difference instead",
+        help="parses the module, runs it on XLA and the reference interpreter (on IREE too with --dialect iree), and prints "
+        "the largest difference instead",
     )
     add_dialect(parser)
     add_cost(parser)
@@ -78,7 +79,7 @@ def _verification(found: Mapping[str, Any], terminal: Terminal) -> int:
             )
         else:
             terminal.data(f"not run on {shown(row['backend'])}: {shown(row['reason'])}")
-    return OK if all(row["ran"] for row in found["backends"]) else FINDINGS
+    return OK if found["ran"] else FINDINGS
 
 
 def _figure(value: float | None) -> str:

@@ -186,9 +186,19 @@ _CODES: Final = (
         "information",
         "note",
         True,
-        "NumPy's global random state moved while the function was recorded: random numbers were drawn, and are constants of "
+        "A random state (NumPy's, Python's, or that of a generator of the file) moved while the function was recorded: what was drawn is constants of "
         "the tape, the same in every run. The finding stands at the first array that was captured after the draw, or at "
         "the entry. Pass the numbers as an input, or draw them once outside of the function if they are meant to stay.",
+    ),
+    Code(
+        "TP703",
+        "nothing-returned",
+        "nothing is returned",
+        "information",
+        "note",
+        True,
+        "The function gives back no value and observes none, so no run of it is of use and nothing is planned. Return the values "
+        "that are wanted, or name them with `tp.observe`.",
     ),
 )
 

@@ -5,6 +5,7 @@ Needs jaxlib (and jax for XLA); both are imported where they are used, never by 
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,10 @@ REMEDY: Final = "pip install 'topos-inspector[jax]'"
 
 class BackendFailure(Exception):
     """A backend refused the text or could not run it; the message says why."""
+
+
+class NotOffered(BackendFailure):
+    """A backend has not what the text needs, or is not installed: nothing is said about the text."""
 
 
 def parse(text: str) -> Any:
@@ -101,10 +106,13 @@ def run_reference(text: str, inputs: Sequence[np.ndarray], seconds: float = 120.
     """Runs the reference interpreter in a process of its own: it aborts on ops that it does not know.
 
     Raises:
-        BackendFailure: It refuses the text, aborts, or takes longer than `seconds`.
+        BackendFailure: It refuses the text, aborts, or takes longer than `seconds`; `NotOffered`, it lacks an op.
         ConfigurationError: jaxlib is missing (TP506).
     """
     parse(text)
+    lacking = sorted(set(_NOT_IN_REFERENCE.findall(text)))
+    if lacking:
+        raise NotOffered(f"it has no {', no '.join(lacking)}")
     home = str(Path(__file__).parents[2])  # the child runs this very topos_core, wherever it was started
     code = "import sys; sys.path.insert(0, sys.argv[1]); from topos_core.emission.reference_child import main; main()"
     command = [sys.executable, "-c", code, home]
@@ -148,6 +156,9 @@ def run_iree(text: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         raise BackendFailure(_first_line(str(problem))) from problem
     return [np.asarray(result) for result in (results if isinstance(results, (list, tuple)) else [results])]
 
+
+_NOT_IN_REFERENCE: Final = re.compile(r"stablehlo\.(batch_norm_\w+|cholesky|custom_call|rng_bit_generator)\b")
+"""Operations on which the reference interpreter aborts."""
 
 BACKENDS: Final[Mapping[str, Callable[[str, Sequence[np.ndarray]], list[np.ndarray]]]] = MappingProxyType(
     {"xla": run_xla, "reference": run_reference}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topos_core.emission.backend import BACKENDS, BackendFailure, parse
+from topos_core.emission.backend import BACKENDS, BackendFailure, NotOffered, parse
 from topos_core.ops.difference import Difference, difference
 from topos_core.tape.tape import Tape
 
@@ -17,11 +17,15 @@ Run = Callable[[str, Sequence[np.ndarray]], list[np.ndarray]]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What one backend gave: the difference of every result in the module's order, or why it did not run."""
+    """What one backend gave: the difference of every result in the module's order, or why it did not run.
+
+    `offered` is False where the backend lacks an op or is not installed, which says nothing about the module.
+    """
 
     backend: str
     differences: tuple[Difference, ...]
     reason: str | None
+    offered: bool = True
 
     @property
     def ran(self) -> bool:
@@ -57,8 +61,9 @@ class Verification:
 
     @property
     def ran(self) -> bool:
-        """Tells whether the text was verified and every backend ran it."""
-        return self.verified and all(row.ran for row in self.comparisons)
+        """Tells whether the text was verified, some backend ran it, and each did that has what it needs."""
+        offered = [row for row in self.comparisons if row.offered]
+        return self.verified and bool(offered) and all(row.ran for row in offered)
 
 
 def verify(
@@ -106,5 +111,7 @@ def _compare(
         if len(got) != len(expected):
             return Comparison(name, (), f"gave {len(got)} results, {len(expected)} were expected")
         return Comparison(name, tuple(difference(a, b) for a, b in zip(got, expected, strict=True)), None)
+    except NotOffered as problem:
+        return Comparison(name, (), str(problem), offered=False)
     except (BackendFailure, ValueError) as problem:
         return Comparison(name, (), str(problem))

@@ -1,27 +1,64 @@
-"""Notices that NumPy's global random state moves while a function is recorded: what was drawn is frozen on the tape.
+"""Notices that random numbers are drawn while a function is recorded: what was drawn is frozen on the tape.
 
-Generators of the program's own (`np.random.default_rng`) and Python's `random` are not noticed.
+Looked at are NumPy's global state, Python's `random`, the generators that the function's file names, and those that
+`np.random.default_rng` makes while the function runs. A generator that comes from elsewhere is not noticed.
 """
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import numpy as np
 
 
-class GlobalState:
-    """NumPy's global random state when it was last looked at."""
+class RandomStates:
+    """The states of all generators that are known, when they were last looked at.
 
-    __slots__ = ("_key", "_position")
+    Args:
+        function: What is recorded; the generators among its file's names are looked at.
+    """
 
-    def __init__(self) -> None:
-        self._key, self._position = _state()
+    __slots__ = ("_generators", "_seen")
+
+    def __init__(self, function: Callable[..., Any] | None = None) -> None:
+        names = getattr(function, "__globals__", {})
+        self._generators = [each for each in names.values() if isinstance(each, np.random.Generator)]
+        self._seen = self._states()
+
+    def add(self, generator: np.random.Generator) -> None:
+        """Looks at one more generator, as it is now."""
+        self._generators.append(generator)
+        self._seen = self._states()
 
     def moved(self) -> bool:
-        """Tells whether the state is another one than at the last look."""
-        key, position = _state()
-        same = position == self._position and key == self._key
-        self._key, self._position = key, position
+        """Tells whether one of the states is another one than at the last look."""
+        seen = self._states()
+        same = seen == self._seen
+        self._seen = seen
         return not same
+
+    def _states(self) -> list[Any]:
+        return [_state(), random.getstate(), *(repr(each.bit_generator.state) for each in self._generators)]
+
+
+@contextmanager
+def generators_noted(states: RandomStates) -> Iterator[None]:
+    """Looks at every generator that `np.random.default_rng` makes inside."""
+    made = np.random.default_rng
+
+    def noting(*arguments: Any, **keywords: Any) -> np.random.Generator:
+        generator = made(*arguments, **keywords)
+        states.add(generator)
+        return generator
+
+    np.random.default_rng = noting
+    try:
+        yield
+    finally:
+        np.random.default_rng = made
 
 
 def _state() -> tuple[bytes, tuple[object, ...]]:

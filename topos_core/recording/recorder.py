@@ -15,7 +15,7 @@ from topos_core.ops.catalog import definitions
 from topos_core.ops.definition import TypeMismatch
 from topos_core.recording.location import Locator
 from topos_core.recording.naming import Namer
-from topos_core.recording.randomness import GlobalState
+from topos_core.recording.randomness import RandomStates
 from topos_core.recording.source import SourceSnapshot
 from topos_core.recording.value import Value
 from topos_core.tape.op import Op
@@ -46,7 +46,7 @@ class Recorder:
         self.captured: dict[int, list[Any]] = {}
         self.last_error: RecordingError | None = None
         self.last_place = Location(())
-        self.random: GlobalState | None = None
+        self.random: RandomStates | None = None
         self._infer = {name: row.infer for name, row in definitions().items()}
 
     def record(self, name: str, operands: tuple[Value, ...], attributes: Mapping[str, Any] = NOTHING) -> Value:
@@ -85,7 +85,7 @@ class Recorder:
         self.notes.append(Note(code, value.index, message))
 
     def note_randomness(self, value: Value) -> None:
-        """Notes TP702 at a value where NumPy's global random state has moved since the last look."""
+        """Notes TP702 at a value where a random state has moved since the last look."""
         if self.random is not None and self.random.moved():
             self.note("TP702", value, DRAWN)
 

@@ -81,6 +81,11 @@ boolean = ElementType("bool")
 FRAMEWORKS: Final = ("numpy", "jax", "torch")
 """Who may record a function, where a mark says so: topos's own recorder, JAX or torch."""
 
+_NUMPY_NAMES: Final = {
+    each.dtype.name: "boolean" if each is boolean else each.name
+    for each in (f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, boolean)
+}
+
 NO_NUMBER: Final = "TP504"
 """The code of an extent that is a name without a number."""
 
@@ -163,6 +168,15 @@ def as_spec(given: Any, dims: Mapping[str, int] | None = None) -> InputSpec | No
     if isinstance(given, ElementType):
         raise ConfigurationError(
             f"{given} has no shape; write {given}[2, 3], or {given}[()] for a scalar", code="TP502"
+        )
+    if isinstance(given, np.dtype) or (isinstance(given, type) and issubclass(given, np.generic)):
+        name = np.dtype(given).name
+        known = name in _NUMPY_NAMES
+        raise ConfigurationError(
+            f"{name} is a dtype without a shape; write tp.{_NUMPY_NAMES[name]}[2, 3]"
+            if known
+            else f"{name} is no dtype that topos has; use one of {' '.join(DTYPE_NAMES)} with a shape, as tp.f32[2, 3]",
+            code="TP502" if known else "TP503",
         )
     return None
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 from topos_core.errors import RecordingError, ToposError, TraceError
 from topos_core.recording.arguments import bind, place_inputs
 from topos_core.recording.collector import collector_paused
 from topos_core.recording.finish import finish
+from topos_core.recording.hints import with_remedy
 from topos_core.recording.location import call_user, frame_of, role_of
 from topos_core.recording.model import entry_of
-from topos_core.recording.randomness import GlobalState
+from topos_core.recording.randomness import RandomStates, generators_noted
 from topos_core.recording.recorder import Recorder, recording
 from topos_core.recording.signature import arguments_of, code_of, returned_at
 from topos_core.recording.structure import flatten
@@ -21,6 +23,10 @@ from topos_core.recording.swallowed import refuse_swallowed
 from topos_core.recording.value import Value
 from topos_core.tape.span import Span
 from topos_core.tape.tape import Tape
+
+NOTHING_RETURNED: Final = (
+    "the function returns nothing and observes nothing, so nothing of it is needed; return the values that are wanted"
+)
 
 
 def trace(function: Callable[..., Any], /, *positional: Any, **named: Any) -> Tape:
@@ -68,13 +74,18 @@ def record(
     code = recorder.locator.entry = code_of(function)
     with collector_paused(), recording(recorder):
         place_inputs(recorder, bound, arguments_of(code, recorder.sources), dims)
-        recorder.random = GlobalState()  # not sooner: the weights that a class draws when it is built are its own
-        result = guarded(recorder, function, bound.args, bound.kwargs)
+        # not sooner: the weights that a class draws when it is built are its own
+        recorder.random = RandomStates(inspect.unwrap(function))
+        with generators_noted(recorder.random):
+            result = guarded(recorder, function, bound.args, bound.kwargs)
         if recorder.last_error is not None:
             refuse_swallowed(recorder.last_error, recorder.last_place, recorder.sources)
         returned = returned_at(code, recorder.sources)
         with recorder.at(returned) if returned is not None else nullcontext():
             structure, leaves = flatten(recorder, result)
+        if not leaves and not recorder.observations and recorder.inputs:
+            entry_input = Value(recorder, recorder.inputs[0], recorder.ops[recorder.inputs[0]].type)
+            recorder.note("TP703", entry_input, NOTHING_RETURNED)
         for entry_value in recorder.inputs[:1] or [leaf.index for leaf in leaves[:1]]:
             recorder.note_randomness(Value(recorder, entry_value, recorder.ops[entry_value].type))
         return finish(recorder, structure, leaves, code)
@@ -103,7 +114,7 @@ def _explained(recorder: Recorder, error: Exception) -> TraceError:
     related = (ours.span,) if ours is not None and ours.span is not None else ()
     text = str(error)
     message = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return TraceError(f"the function raised {message}", code="TP402", span=span, related=related)
+    return TraceError(with_remedy(f"the function raised {message}", error), code="TP402", span=span, related=related)
 
 
 def _caused_by(error: BaseException, ours: RecordingError) -> bool:

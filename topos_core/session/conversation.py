@@ -210,12 +210,14 @@ class Conversation:
         match death["reason"]:
             case "time":
                 what, remedy = _SLOW.get(do, (f"the request to {do}", "ask for less"))
-                message = f"{what} took longer than {seconds:g} s; {remedy}, or raise `seconds` in [tool.topos]"
+                message = (
+                    f"{what} took longer than {seconds:g} s; {remedy}, or raise `seconds` in {self._limits.seconds_in}"
+                )
                 return failure("TP405", message, **place)
             case "memory":
                 message = (
                     f"{_held(death['resident'])}, the limit is {self._limits.memory // MIB} MiB; "
-                    "build the model without its full weights, or raise `memory` in [tool.topos]"
+                    f"build the model without its full weights, or raise `memory` in {self._limits.memory_in}"
                 )
                 return failure("TP406", message, **place)
             case "supervisor":

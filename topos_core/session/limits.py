@@ -19,12 +19,15 @@ class Limits:
         memory: Resident bytes of the process and its children together.
         output: Bytes of printed text that are kept; the middle of more is left out.
         network: Whether user code may reach the network.
+        seconds_in, memory_in: Where each limit is raised: the project's table, or the user's file where that has it.
     """
 
     seconds: float = 60.0
     memory: int = field(default_factory=lambda: default_memory())
     output: int = 64 * 1024
     network: bool = False
+    seconds_in: str = "[tool.topos]"
+    memory_in: str = "[tool.topos]"
 
 
 def default_memory() -> int:

@@ -78,10 +78,13 @@ def run_target(traced: Traced, request: Mapping[str, Any], progress: Report) -> 
 def verify_text(traced: Traced, plan: Plan, text: str, progress: Report) -> dict[str, Any]:
     """Parses an emitted module, runs it on XLA and the reference interpreter, and compares with topos's own.
 
+    IREE runs it too where the dialect is IREE's.
+
     Raises:
         ConfigurationError: TP506, jax is missing; TP507, an opaque op.
     """
     from topos_core.emission.backend import BACKENDS as COMPILERS
+    from topos_core.emission.backend import NotOffered, run_iree
     from topos_core.emission.module import emitted_results
     from topos_core.emission.verify import verify
     from topos_core.run.interpreter import bind, evaluate
@@ -91,18 +94,28 @@ def verify_text(traced: Traced, plan: Plan, text: str, progress: Report) -> dict
     results = emitted_results(traced.tape, plan.data.observed)
     values = evaluate(traced.tape, bind(traced.tape, inputs), results)
     expected = [values[value] for value in results]
-    progress(" and ".join(COMPILERS), 1, 3)
-    found = verify(text, traced.tape, inputs, expected)
+
+    def iree(text: str, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        try:
+            return run_iree(text, arrays)
+        except ConfigurationError as missing:
+            raise NotOffered(missing.message) from missing
+
+    compilers = {**COMPILERS, "iree": iree} if plan.data.request.dialect == "iree" else COMPILERS
+    progress(" and ".join(compilers), 1, 3)
+    found = verify(text, traced.tape, inputs, expected, backends=compilers)
     return {
         "parsed": found.parsed,
         "verified": found.verified,
         "error": found.error,
         "inputs": origin,
+        "ran": found.ran,
         "backends": [
             {
                 "backend": row.backend,
                 "ran": row.ran,
                 "reason": row.reason,
+                "offered": row.offered,
                 "absolute": _finite(row.largest.absolute),
                 "relative": _finite(row.largest.relative),
                 "ulps": row.largest.ulps,

@@ -55,6 +55,8 @@ class Workspace:
             seconds=self.settings.seconds or self.configuration.seconds or seconds,
             memory=self.settings.memory or self.configuration.memory or default_memory(),
             network=self.settings.network,
+            seconds_in="[tool.topos]" if self.settings.seconds is None else "your settings.toml",
+            memory_in="[tool.topos]" if self.settings.memory is None else "your settings.toml",
         )
 
     def interpreter(self, *, trusted: bool, environment: Mapping[str, str] | None = None) -> Interpreter:

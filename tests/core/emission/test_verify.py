@@ -71,20 +71,37 @@ def test_a_backend_that_fails_is_told_with_its_reason():
     assert not found.ran
 
 
+def test_an_op_that_a_backend_lacks_says_nothing_about_the_module():
+    tensor = "tensor<2x3xf32>"
+    text = (
+        f"module {{ func.func @main(%x: {tensor}, %c: tensor<3xf32>) -> {tensor} {{"
+        '%0 = "stablehlo.batch_norm_inference"(%x, %c, %c, %c, %c) {epsilon = 1.0e-5 : f32, feature_index = 1 : i64}'
+        f" : ({tensor}, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> {tensor} return %0 : {tensor} }} }}"
+    )
+    ones = np.ones(3, np.float32)
+    tape = parse_tape('%0 "x" = input() : f32[2,3]\n%1 "c" = input() : f32[3]\nreturn (%0)\n')
+    found = verify(text, tape, [X, ones], [(X - 1) / np.sqrt(np.float32(1 + 1e-5)) + 1])
+    assert (found["reference"].ran, found["reference"].offered) == (False, False)
+    assert found["reference"].reason == "it has no batch_norm_inference"
+    assert found["xla"].ran
+    assert found.ran
+    assert not verify(text, tape, [X, ones], [X], backends={"reference": run_reference}).ran
+
+
 def test_a_backend_with_other_types_is_told():
     found = verified(backends={"mine": lambda text, inputs: [x.astype(np.float64) for x in (inputs[0], inputs[0])]})
     assert "float64" in found["mine"].reason
 
 
 def test_the_reference_interpreter_may_abort_without_harm():
-    text = """module { func.func @main(%x: tensor<4x2xf32>, %v: tensor<2xf32>) -> tensor<4x2xf32> {
-      %y = "stablehlo.batch_norm_inference"(%x, %v, %v, %v, %v) {epsilon = 1.0e-5 : f32, feature_index = 1 : i64}
-        : (tensor<4x2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<4x2xf32>
-      return %y : tensor<4x2xf32> } }"""
-    inputs = [np.ones((4, 2), np.float32), np.ones(2, np.float32)]
+    text = """module { func.func @main(%a: tensor<4xf32>) -> tensor<3xf32> {
+      %y = stablehlo.fft %a, type = RFFT, length = [4] : (tensor<4xf32>) -> tensor<3xcomplex<f32>>
+      %z = stablehlo.real %y : (tensor<3xcomplex<f32>>) -> tensor<3xf32>
+      return %z : tensor<3xf32> } }"""
+    inputs = [np.array([1, 2, 3, 4], np.float32)]
     with pytest.raises(BackendFailure, match=r"signal|status"):
         run_reference(text, inputs)
-    assert np.allclose(run_xla(text, inputs)[0], 1.0, atol=1e-4)
+    assert np.allclose(run_xla(text, inputs)[0], np.fft.rfft(inputs[0]).real, atol=1e-5)
 
 
 def test_the_reference_interpreter_is_stopped_when_it_takes_too_long():

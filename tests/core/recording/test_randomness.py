@@ -1,13 +1,15 @@
-"""What is drawn from NumPy's global random state while recording is noted where it is frozen."""
+"""What is drawn from random states while recording is noted where it is frozen."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+import topos_core as tp
 from topos_core import f32, trace
 from topos_core.tape.tape import Tape
 
@@ -78,12 +80,10 @@ def test_a_draw_is_noted_at_what_it_froze_or_at_the_entry(function: Callable[...
     [
         lambda x: x * 2 + np.arange(4),
         lambda x: x.sum() + DRAWN,
-        lambda x: x + GENERATOR.random(4),
-        lambda x: x + np.random.default_rng(3).random(4),
         Drawing,
     ],
 )
-def test_nothing_is_noted_where_the_global_state_stays(function: Callable[..., Any]) -> None:
+def test_nothing_is_noted_where_every_state_stays(function: Callable[..., Any]) -> None:
     _, found = noted(function)
     assert found == []
 
@@ -93,3 +93,45 @@ def test_the_note_stands_at_the_expression_that_captured() -> None:
     lines = [tape.location_of(note.value).span.line for note in tape.notes]
     start = twice.__code__.co_firstlineno
     assert lines == [start + 1, start + 2]
+
+
+def of_its_own(x: Any) -> Any:
+    return x + np.random.default_rng(0).standard_normal(2).astype(np.float32)
+
+
+def of_the_file(x: Any) -> Any:
+    return x + GENERATOR.standard_normal(2).astype(np.float32)
+
+
+def of_python(x: Any) -> Any:
+    return x * random.random()
+
+
+def unused(x: Any) -> Any:
+    return x + np.float32(len(str(GENERATOR.bit_generator.state)) > 0)
+
+
+@pytest.mark.parametrize("function", [of_its_own, of_the_file, of_python])
+def test_numbers_of_every_known_generator_are_noted(function: Any) -> None:
+    assert [note.code for note in tp.trace(function, "f32[2]").notes] == ["TP702"]
+
+
+def test_a_generator_that_is_only_looked_at_is_not_noted() -> None:
+    assert tp.trace(unused, "f32[2]").notes == ()
+
+
+def test_making_generators_is_as_it_was_after_a_recording() -> None:
+    made = np.random.default_rng
+    tp.trace(of_its_own, "f32[2]")
+    assert np.random.default_rng is made
+
+
+def test_a_function_that_returns_nothing_is_told() -> None:
+    def nothing(x: Any) -> None:
+        x + 1
+
+    def observing(x: Any) -> None:
+        tp.observe(x + 1, "y")
+
+    assert [note.code for note in tp.trace(nothing, "f32[2]").notes] == ["TP703"]
+    assert tp.trace(observing, "f32[2]").notes == ()

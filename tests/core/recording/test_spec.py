@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 from topos_core.errors import ConfigurationError
-from topos_core.recording.spec import bf16, boolean, f32, i64, parse_spec, parse_specs, u8
+from topos_core.recording.spec import as_spec, bf16, boolean, f32, i64, parse_spec, parse_specs, u8
 from topos_core.tape.type import DTYPE_NAMES, TensorType
 
 
@@ -50,6 +51,20 @@ def test_a_list_splits_at_commas_outside_of_brackets() -> None:
     assert [str(spec) for spec in positional] == ["f32[1,2]", "i64[3,4]<7"]
     assert {name: str(spec) for name, spec in named.items()} == {"mask": "bool[2]", "größe": "f32[]"}
     assert parse_specs("") == ((), {})
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "words"),
+    [
+        (np.complex128, "TP503", "complex128 is no dtype that topos has"),
+        (np.float32, "TP502", "float32 is a dtype without a shape; write tp.f32[2, 3]"),
+        (np.dtype("bool"), "TP502", "write tp.boolean[2, 3]"),
+    ],
+)
+def test_a_dtype_of_numpy_is_no_spec(given: Any, code: str, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(words)) as caught:
+        as_spec(given)
+    assert caught.value.code == code
 
 
 UNREADABLE = {
