@@ -11,6 +11,7 @@ from typing import Any
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import PLANES
 from topos_core.kernels.vocabulary.memory import larger, loader, reader, smaller, storer, take, word
+from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 
 get = reader(PLANES)
@@ -21,12 +22,17 @@ def kernel(host: Host, dtype: str) -> Any:
     size = SCALARS[dtype].bytes
     load, store = loader(SCALARS[dtype]), storer(SCALARS[dtype])
     zero = SCALARS[dtype].numba(0)
+    # image rows are short: a vectorised loop would spend its time on a scalar remainder
+    copy = row_map(host, SCALARS[dtype], (1,), lambda emitter, operands: operands[0])
+    every_second = row_map(host, SCALARS[dtype], (2,), lambda emitter, operands: operands[0])
 
     def planes(args, worker):  # type: ignore[no-untyped-def]
         pitch, columns = get(args, "pitch"), get(args, "plane_width")
         stride, base, low = get(args, "width_stride"), get(args, "width_base"), get(args, "width_low")
         phases = get(args, "depth_phases") * get(args, "height_phases") * get(args, "width_phases")
-        lines = get(args, "plane_depth") * get(args, "plane_height")
+        depth_base, height_base = get(args, "depth_base"), get(args, "height_base")
+        height, down_stride, down_low = get(args, "plane_height"), get(args, "height_stride"), get(args, "height_low")
+        y_last = (get(args, "height") - 1) * height_base
         step = get(args, "x_width") * stride
         item = take(get(args, "counter"))
         while item < get(args, "items"):
@@ -44,41 +50,44 @@ def kernel(host: Host, dtype: str) -> Any:
                 # columns [begin, end) stand in the image: 0 <= q * stride + across - low <= (width - 1) * base
                 begin = smaller(columns, larger(0, (low - across + stride - 1) // stride))
                 end = larger(begin, smaller(columns, ((get(args, "width") - 1) * base + low - across) // stride + 1))
-                for line in range(lines):
-                    z = line // get(args, "plane_height") * get(args, "depth_stride") + inward - get(args, "depth_low")
-                    y = line % get(args, "plane_height") * get(args, "height_stride") + down - get(args, "height_low")
-                    target = plane + line // get(args, "plane_height") * get(args, "slice") * size
-                    target += line % get(args, "plane_height") * pitch * size
-                    inside = z >= 0 and z <= (get(args, "depth") - 1) * get(args, "depth_base")
-                    inside = inside and y >= 0 and y <= (get(args, "height") - 1) * get(args, "height_base")
-                    inside = inside and z % get(args, "depth_base") == 0 and y % get(args, "height_base") == 0
-                    first, last = (begin, end) if inside else (columns, columns)
-                    for q in range(first):
-                        store(target, q, zero)
-                    if last > first:
-                        z //= get(args, "depth_base")
-                        y //= get(args, "height_base")
-                        at = image + z * get(args, "x_depth") + y * get(args, "x_height")
-                        if base == 1:
-                            at += (first * stride + across - low) * get(args, "x_width")
-                            source, place = get(args, "x") + at * size, target + first * size
-                            if step == 1:
-                                for q in range(last - first):
-                                    store(place, q, load(source, q))
-                            elif step == 2:
-                                for q in range(last - first):
-                                    store(place, q, load(source, 2 * q))
+                for slab in range(get(args, "plane_depth")):
+                    z = slab * get(args, "depth_stride") + inward - get(args, "depth_low")
+                    deep = z >= 0 and z <= (get(args, "depth") - 1) * depth_base
+                    deep = deep and (depth_base == 1 or z % depth_base == 0)
+                    layer = (
+                        image + z // depth_base * get(args, "x_depth")
+                        if depth_base != 1
+                        else image + z * get(args, "x_depth")
+                    )
+                    for line in range(height):
+                        y = line * down_stride + down - down_low
+                        target = plane + (slab * get(args, "slice") + line * pitch) * size
+                        inside = deep and y >= 0 and y <= y_last and (height_base == 1 or y % height_base == 0)
+                        first, last = (begin, end) if inside else (columns, columns)
+                        for q in range(first):
+                            store(target, q, zero)
+                        if last > first:
+                            if height_base != 1:
+                                y //= height_base
+                            at = layer + y * get(args, "x_height")
+                            if base == 1:
+                                at += (first * stride + across - low) * get(args, "x_width")
+                                source, place = get(args, "x") + at * size, target + first * size
+                                if step == 1:
+                                    copy(place, source, last - first)
+                                elif step == 2:
+                                    every_second(place, source, last - first)
+                                else:
+                                    for q in range(last - first):
+                                        store(place, q, load(source, q * step))
                             else:
-                                for q in range(last - first):
-                                    store(place, q, load(source, q * step))
-                        else:
-                            source = get(args, "x") + at * size
-                            for q in range(first, last):
-                                x = q * stride + across - low
-                                there = load(source, x // base * get(args, "x_width"))
-                                store(target, q, there if x % base == 0 else zero)
-                    for q in range(last, columns):
-                        store(target, q, zero)
+                                source = get(args, "x") + at * size
+                                for q in range(first, last):
+                                    x = q * stride + across - low
+                                    there = load(source, x // base * get(args, "x_width"))
+                                    store(target, q, there if x % base == 0 else zero)
+                        for q in range(last, columns):
+                            store(target, q, zero)
                 end_of_plane = plane + (get(args, "phase") - get(args, "tail")) * size
                 for q in range(get(args, "tail")):
                     store(end_of_plane, q, zero)
