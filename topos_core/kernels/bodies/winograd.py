@@ -19,7 +19,7 @@ from topos_core.kernels.vocabulary.memory import call, loader, reader, smaller, 
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.tile_transforms import backward as backward_of
-from topos_core.kernels.vocabulary.tile_transforms import finishing
+from topos_core.kernels.vocabulary.tile_transforms import finishing, forward_pair
 from topos_core.kernels.vocabulary.tile_transforms import forward as forward_of
 
 get = reader(WINOGRAD)
@@ -34,7 +34,9 @@ def kernel(host: Host, dtype: str) -> Any:
     load = loader(scalar)
     forward, backward = forward_of(host, scalar), backward_of(host, scalar)
     affine = row_map(host, scalar, (1,), _affine, values=2)
+    forward_two = forward_pair(host, scalar)
     finish = finishing(host, scalar) if host.masked else _nothing
+    finish_two = finishing(host, scalar, 2) if host.masked else _nothing
     masked = int(host.masked)
     clamp = row_map(host, scalar, (1,), _clamp, values=2)
     plus = row_map(host, scalar, (1, 1), lambda emitter, operands: emitter.add(*operands))
@@ -55,6 +57,7 @@ def kernel(host: Host, dtype: str) -> Any:
         low, high, checks = load(limits, 0), load(limits, 1), get(args, "checks") + worker * 64
         residual, last_of_all = get(args, "residual"), get(args, "residual_last")
         fused = masked == 1 and get(args, "activation") == 0 and (residual == 0 or last_of_all == 0)
+        few = 2 * across <= lanes  # two rows of tiles share a register
         put(block, "left_stride", channels)
         put(block, "offsets", get(args, "offsets"))
         put(block, "steps", channels)
@@ -65,13 +68,22 @@ def kernel(host: Host, dtype: str) -> Any:
             first = item * get(args, "block_rows")
             last = smaller(get(args, "tile_rows"), first + get(args, "block_rows"))
             for channel in range(channels):
-                for tile_row in range(first, last):
+                tile_row = first
+                while tile_row < last:
                     image = tile_row // get(args, "down")
                     source = get(args, "planes") + (image * channels + channel) * get(args, "plane") * size
                     source += (tile_row - image * get(args, "down")) * 4 * pitch * size
                     target = right + (channel * right_pitch + (tile_row - first) * across) * size
+                    if few and tile_row + 1 < last:
+                        image = (tile_row + 1) // get(args, "down")
+                        other = get(args, "planes") + (image * channels + channel) * get(args, "plane") * size
+                        other += (tile_row + 1 - image * get(args, "down")) * 4 * pitch * size
+                        forward_two(source, other, pitch, target, target + across * size, right_apart)
+                        tile_row += 2
+                        continue
                     for tile in range(0, across, lanes):
                         forward(source + tile * 4 * size, pitch, target + tile * size, right_apart)
+                    tile_row += 1
             vectors = ((last - first) * across + lanes - 1) // lanes
             for row in range(0, rows, tall):
                 present = smaller(tall, rows - row)
@@ -87,27 +99,54 @@ def kernel(host: Host, dtype: str) -> Any:
                         vector += count
                 for part in range(present):
                     factor, summand = load(get(args, "scale"), row + part), load(get(args, "shift"), row + part)
-                    for tile_row in range(first, last):
+                    tile_row = first - 1
+                    while tile_row + 1 < last:
+                        tile_row += 1
                         source = sums + (part * right_pitch + (tile_row - first) * across) * size
                         image = tile_row // get(args, "down")
                         top = (tile_row - image * get(args, "down")) * 4
                         place = image * get(args, "out_batch") + (row + part) * get(args, "out_row")
                         place = (place + top * get(args, "out_height")) * size
                         height = smaller(4, get(args, "height") - top)
+                        if fused and few and tile_row + 1 < last:
+                            tile_row += 1
+                            image = tile_row // get(args, "down")
+                            top = (tile_row - image * get(args, "down")) * 4
+                            at = image * get(args, "out_batch") + (row + part) * get(args, "out_row")
+                            at = (at + top * get(args, "out_height")) * size
+                            finish_two(
+                                source,
+                                source + across * size,
+                                get(args, "out") + place,
+                                get(args, "out") + at,
+                                height,
+                                smaller(4, get(args, "height") - top),
+                                residual + place if residual != 0 else 0,
+                                residual + at if residual != 0 else 0,
+                                sums_apart,
+                                get(args, "out_height"),
+                                across,
+                                checks,
+                                width,
+                                factor,
+                                summand,
+                                low,
+                                high,
+                            )
+                            continue
                         if fused:
                             for tile in range(0, across, lanes):
                                 at = place + tile * 4 * size
-                                other = residual + at if residual != 0 else 0
                                 finish(
                                     source + tile * size,
-                                    sums_apart,
                                     get(args, "out") + at,
+                                    height,
+                                    residual + at if residual != 0 else 0,
+                                    sums_apart,
                                     get(args, "out_height"),
                                     across - tile,
                                     checks,
-                                    height,
                                     width - tile * 4,
-                                    other,
                                     factor,
                                     summand,
                                     low,

@@ -181,8 +181,9 @@ class Winograd:
 
         def cost(rows: int) -> float:
             """Counts registers of all items, and what each item's left operand costs to read again."""
-            items = -(-tile_rows // rows)
-            return items * (-(-rows * self.across // self.lanes) + 0.5)
+            whole, rest = divmod(tile_rows, rows)
+            registers = whole * -(-rows * self.across // self.lanes) + -(-rest * self.across // self.lanes)
+            return registers + 0.5 * (whole + bool(rest))
 
         return min(range(max(1, most // 2), most + 1), key=lambda rows: (cost(rows), rows))
 

@@ -33,10 +33,28 @@ def forward(host: Host, scalar: Scalar) -> Any:
 
     def transform(context: Any, source: Any, pitch: Any, target: Any, apart: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            _Transform(builder, host, scalar).forward(*arguments)
+            source, pitch, target, apart = arguments
+            _Transform(builder, host, scalar).forward((source,), pitch, (target,), apart)
             return context.get_dummy_value()
 
         return types.void(types.int64, types.int64, types.int64, types.int64), generate
+
+    return intrinsic(transform)
+
+
+def forward_pair(host: Host, scalar: Scalar) -> Any:
+    """Makes `forward_pair(source, other, pitch, target, beside, apart)`: half a register of tiles from each of two rows of tiles.
+
+    The second row's operands go to `beside` + k * `apart` bytes, which stands at most half a register behind `target`.
+    """
+
+    def transform(context: Any, source: Any, other: Any, pitch: Any, target: Any, beside: Any, apart: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            source, other, pitch, target, beside, apart = arguments
+            _Transform(builder, host, scalar).forward((source, other), pitch, (target, beside), apart)
+            return context.get_dummy_value()
+
+        return types.void(*(types.int64,) * 6), generate
 
     return intrinsic(transform)
 
@@ -52,7 +70,7 @@ def backward(host: Host, scalar: Scalar) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             source, apart, target, pitch, tiles, checks = arguments
             writer = _Transform(builder, host, scalar)
-            rows = writer.results(source, apart, tiles, checks)
+            rows = writer.results((source,), apart, tiles, checks)
             for number, row in enumerate(rows):
                 writer.store(row, writer.element(target, writer.times(pitch, number)))
             return context.get_dummy_value()
@@ -62,26 +80,27 @@ def backward(host: Host, scalar: Scalar) -> Any:
     return intrinsic(transform)
 
 
-def finishing(host: Host, scalar: Scalar) -> Any:
-    """Makes `finishing(source, apart, out, pitch, tiles, checks, rows, columns, residual, factor, summand, low, high)`.
+def finishing(host: Host, scalar: Scalar, parts: int = 1) -> Any:
+    """Makes `finishing(source..., out..., rows..., residual..., apart, pitch, tiles, checks, columns, factor, ...)`.
 
-    Like `backward`, and scaled, shifted, with a residual added (laid out as `out`; address 0 for none) and limited, stored
-    to the `rows` rows and `columns` columns that exist. Needs a machine with masked stores.
+    Like `backward`, and scaled by `factor`, shifted by `summand`, with a residual added (laid out as `out`; address 0 for
+    none), limited to `low` and `high`, and stored to the `rows` rows and `columns` columns that exist. With two parts, each
+    gives half a register of tiles. Needs a machine with masked stores.
     """
-    names = [
-        "source", "apart", "out", "pitch", "tiles", "checks", "rows", "columns", "residual",
-        "factor", "summand", "low", "high",
-    ]  # fmt: skip
+    numbered = [f"{name}{part}" for name in ("source", "out", "rows", "residual") for part in range(parts)]
+    words = [*numbered, "apart", "pitch", "tiles", "checks", "columns"]
+    names = [*words, "factor", "summand", "low", "high"]
 
     def transform(context: Any, *_: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             given = dict(zip(names, arguments, strict=True))
             writer = _Transform(builder, host, scalar)
-            lines = writer.results(given["source"], given["apart"], given["tiles"], given["checks"])
-            writer.finish(lines, given)
+            sources = [given[f"source{part}"] for part in range(parts)]
+            lines = writer.results(sources, given["apart"], given["tiles"], given["checks"])
+            writer.finish(lines, given, parts)
             return context.get_dummy_value()
 
-        return types.void(*(types.int64,) * 9, *(scalar.numba,) * 4), generate
+        return types.void(*(types.int64,) * len(words), *(scalar.numba,) * 4), generate
 
     return with_arity(transform, ["context", *names])
 
@@ -92,66 +111,79 @@ class _Transform:
     def __init__(self, builder: Any, host: Host, scalar: Scalar) -> None:
         self.builder, self.scalar, self.lanes = builder, scalar, host.lanes(scalar.name)
         self.emitter = Emitter(builder, ir.VectorType(scalar.llvm, self.lanes))
+        self.half = Emitter(builder, ir.VectorType(scalar.llvm, self.lanes // 2))
 
-    def forward(self, source: Any, pitch: Any, target: Any, apart: Any) -> None:
-        rows = [self._taken_apart(self.element(source, self.times(pitch, k))) for k in range(TILE)]
+    def forward(self, sources: Sequence[Any], pitch: Any, targets: Sequence[Any], apart: Any) -> None:
+        rows = [
+            self._taken_apart([self.element(source, self.times(pitch, k)) for source in sources]) for k in range(TILE)
+        ]
         across = [self._operands(row) for row in rows]
         for column in range(TILE):
             for row, value in enumerate(self._operands([each[column] for each in across])):
-                place = self.builder.add(target, self.times(apart, TILE * row + column))
-                self.emitter.store(value, self._pointer(place))
+                away = self.times(apart, TILE * row + column)
+                self.emitter.store(value, self._pointer(self.builder.add(targets[0], away)))
+                if len(targets) == 2:
+                    upper = self._shuffle(value, value, range(self.lanes // 2, self.lanes))
+                    self.half.store(upper, self._pointer(self.builder.add(targets[1], away)))
 
-    def results(self, source: Any, apart: Any, tiles: Any, checks: Any) -> list[list[Any]]:
+    def results(self, sources: Sequence[Any], apart: Any, tiles: Any, checks: Any) -> list[list[Any]]:
         """Gives the four rows of results, each as registers of columns in order."""
         sums = [
-            [
-                self.emitter.load(self._pointer(self.builder.add(source, self.times(apart, TILE * row + column))))
-                for row in range(TILE)
-            ]
+            [self._sum(sources, self.times(apart, TILE * row + column)) for row in range(TILE)]
             for column in range(TILE)
         ]
         down = [self._results(column) for column in sums]
         rows = [self._results([column[row] for column in down]) for row in range(STEP)]
-        self._check([value for row in rows for value in row], tiles, checks)
+        self._check([value for row in rows for value in row], tiles, checks, len(sources))
         return [self._put_together(row) for row in rows]
+
+    def _sum(self, sources: Sequence[Any], away: Any) -> Any:
+        places = [self._pointer(self.builder.add(source, away)) for source in sources]
+        if len(places) == 1:
+            return self.emitter.load(places[0])
+        halves = [self.half.load(place) for place in places]
+        return self._shuffle(halves[0], halves[1], range(self.lanes))
 
     def store(self, row: Sequence[Any], place: Any) -> None:
         for k, value in enumerate(row):
             self.emitter.store(value, self.builder.gep(place, [self._number(k * self.lanes)]))
 
-    def finish(self, lines: Sequence[Sequence[Any]], given: Mapping[str, Any]) -> None:
+    def finish(self, lines: Sequence[Sequence[Any]], given: Mapping[str, Any], parts: int) -> None:
         builder, emitter = self.builder, self.emitter
         factor, summand, low, high = (emitter.splat(given[name]) for name in ("factor", "summand", "low", "high"))
+        registers = STEP // parts
         masks = []
-        for k in range(STEP):
+        for k in range(registers):
             left = builder.sub(given["columns"], self._number(k * self.lanes))
             masks.append(emitter.mask(low_bits(builder, left, self.lanes)))
-        added = builder.icmp_signed("!=", given["residual"], self._number(0))
-        for number, line in enumerate(lines):
-            with builder.if_then(builder.icmp_signed("<", self._number(number), given["rows"])):
-                start = self.times(given["pitch"], number)
-                out, residual = self.element(given["out"], start), self.element(given["residual"], start)
-                for k, value in enumerate(line):
-                    at = [self._number(k * self.lanes)]
-                    total = emitter.fma(value, factor, summand)
-                    before = builder.block
-                    with builder.if_then(added):
-                        more = emitter.add(total, emitter.masked_load(builder.gep(residual, at), masks[k]))
-                        inside = builder.block
-                    sum_ = builder.phi(emitter.type)
-                    sum_.add_incoming(total, before)
-                    sum_.add_incoming(more, inside)
-                    limited = emitter.at_most(emitter.at_least(sum_, low), high)
-                    emitter.masked_store(limited, builder.gep(out, at), masks[k])
+        for part in range(parts):
+            out, residual, rows = (given[f"{name}{part}"] for name in ("out", "residual", "rows"))
+            added = builder.icmp_signed("!=", residual, self._number(0))
+            for number, line in enumerate(lines):
+                with builder.if_then(builder.icmp_signed("<", self._number(number), rows)):
+                    start = self.times(given["pitch"], number)
+                    place, other = self.element(out, start), self.element(residual, start)
+                    for k, value in enumerate(line[part * registers : (part + 1) * registers]):
+                        at = [self._number(k * self.lanes)]
+                        total = emitter.fma(value, factor, summand)
+                        before = builder.block
+                        with builder.if_then(added):
+                            more = emitter.add(total, emitter.masked_load(builder.gep(other, at), masks[k]))
+                            inside = builder.block
+                        summed = builder.phi(emitter.type)
+                        summed.add_incoming(total, before)
+                        summed.add_incoming(more, inside)
+                        limited = emitter.at_most(emitter.at_least(summed, low), high)
+                        emitter.masked_store(limited, builder.gep(place, at), masks[k])
 
-    def _check(self, values: Sequence[Any], tiles: Any, checks: Any) -> None:
+    def _check(self, values: Sequence[Any], tiles: Any, checks: Any, parts: int) -> None:
         builder, emitter = self.builder, self.emitter
         zero = emitter.constant(0.0)
         total = zero
         for value in values:
             total = emitter.fma(value, zero, total)
         word = ir.VectorType(ir.IntType(32), self.lanes)
-        numbers = ir.Constant(word, list(range(self.lanes)))
+        numbers = ir.Constant(word, [lane % (self.lanes // parts) for lane in range(self.lanes)])
         undefined = ir.Constant(word, ir.Undefined)
         count = builder.insert_element(undefined, builder.trunc(tiles, ir.IntType(32)), ir.Constant(ir.IntType(32), 0))
         count = builder.shuffle_vector(count, undefined, ir.Constant(word, [0] * self.lanes))
@@ -180,19 +212,29 @@ class _Transform:
     def _scaled(self, factor: float, x: Any, y: Any) -> Any:
         return self.emitter.fma(self.emitter.constant(factor), x, y)
 
-    def _taken_apart(self, row: Any) -> list[Any]:
-        """Loads columns 4 * lane + j of a row for j from 0 to 5."""
-        loads = [self.emitter.load(self.builder.gep(row, [self._number(k * self.lanes)])) for k in range(STEP)]
+    def _taken_apart(self, rows: Sequence[Any]) -> list[Any]:
+        """Loads columns 4 * lane + j of a row for j from 0 to 5; of two rows, each fills half of the lanes."""
+        each = STEP // len(rows)
+        loads = [
+            self.emitter.load(self.builder.gep(row, [self._number(k * self.lanes)]))
+            for row in rows
+            for k in range(each)
+        ]
         even = [self._every_second(loads[k], loads[k + 1], 0) for k in (0, 2)]
         odd = [self._every_second(loads[k], loads[k + 1], 1) for k in (0, 2)]
         found = [self._every_second(even[0], even[1], 0), self._every_second(odd[0], odd[1], 0)]
         found += [self._every_second(even[0], even[1], 1), self._every_second(odd[0], odd[1], 1)]
-        return found + [self._next(found[j], row, STEP * self.lanes + j) for j in range(TILE - STEP)]
+        return found + [self._next(found[j], rows, each * self.lanes + j) for j in range(TILE - STEP)]
 
-    def _next(self, values: Any, row: Any, column: int) -> Any:
-        """Moves lanes on by one tile; the last lane comes from memory."""
-        last = self.emitter.splat(self.builder.load(self.builder.gep(row, [self._number(column)])))
-        return self._shuffle(values, last, range(1, self.lanes + 1))
+    def _next(self, values: Any, rows: Sequence[Any], column: int) -> Any:
+        """Moves lanes on by one tile; the last lane of each row comes from memory."""
+        places = list(range(1, self.lanes + 1))
+        last = ir.Constant(self.emitter.type, ir.Undefined)
+        for number, row in enumerate(rows):
+            element = self.builder.load(self.builder.gep(row, [self._number(column)]))
+            last = self.builder.insert_element(last, element, ir.Constant(ir.IntType(32), number))
+            places[(number + 1) * self.lanes // len(rows) - 1] = self.lanes + number
+        return self._shuffle(values, last, places)
 
     def _put_together(self, values: Sequence[Any]) -> list[Any]:
         """Orders four registers of every fourth column as columns."""
@@ -207,7 +249,7 @@ class _Transform:
         return [self._shuffle(a, b, pairs[: self.lanes]), self._shuffle(a, b, pairs[self.lanes :])]
 
     def _shuffle(self, a: Any, b: Any, places: Sequence[int]) -> Any:
-        lanes = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), list(places))
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), len(places)), list(places))
         return self.builder.shuffle_vector(a, b, lanes)
 
     def element(self, address: Any, index: Any) -> Any:
