@@ -36,6 +36,12 @@ def theme(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(params=["light", pytest.param("dark", marks=pytest.mark.conformance)])
+def look(request: pytest.FixtureRequest) -> str:
+    """The theme of every page that names none: whatever works in one must work in the other."""
+    return str(request.param)
+
+
 @pytest.fixture
 def watched() -> Iterator[list[str]]:
     """Collects what a page must never do: ask another host, log an error, throw."""
@@ -45,13 +51,13 @@ def watched() -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def open_page(browser: Any, watched: list[str]) -> Iterator[Open]:
+def open_page(browser: Any, watched: list[str], look: str) -> Iterator[Open]:
     """Opens a page on documents; gives it with what serves it."""
     with ExitStack() as stack:
 
         def opener(
             *documents: Document,
-            theme: str = "light",
+            theme: str | None = None,
             size: tuple[int, int] = (1440, 900),
             fragment: str = "",
             profiles: Sequence[Profile] = (),
@@ -60,7 +66,7 @@ def open_page(browser: Any, watched: list[str]) -> Iterator[Open]:
             planner = GivenPlanner(*documents)
             served = stack.enter_context(serving(planner, profiles=profiles))
             viewport = {"width": size[0], "height": size[1]}
-            made = browser.new_context(viewport=viewport, color_scheme=theme, **context)
+            made = browser.new_context(viewport=viewport, color_scheme=theme or look, **context)
             stack.callback(made.close)
             page = made.new_page()
             page.set_default_timeout(20_000)

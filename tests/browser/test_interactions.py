@@ -1,0 +1,216 @@
+"""What a reader does with hands and wheel, each of it once: moving, asking, opening, linking, below a proxy's path too."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import Open
+from tests.web.documents import convolution, decoder, norms
+from tests.web.planners import GivenPlanner
+from tests.web.serving import TOKEN, serving
+from topos_web.plans import Traced
+
+expect = pytest.importorskip("playwright.sync_api", reason="the package playwright is missing").expect
+
+
+def camera(page: Any) -> tuple[float, float, float]:
+    moved = page.locator("svg.ground > g").get_attribute("transform")
+    found = re.fullmatch(r"translate\(([-\d.]+),([-\d.]+)\)scale\(([-\d.]+)\)", moved)
+    assert found is not None
+    x, y, k = map(float, found.groups())
+    return x, y, k
+
+
+def test_the_page_works_below_a_proxys_path(browser: Any) -> None:
+    planner = GivenPlanner(convolution(observed=True))
+    with serving(planner) as served:
+        context = browser.new_context()
+        page = context.new_page()
+        asked: list[str] = []
+        page.on("request", lambda r: asked.append(r.url))
+        page.goto(f"{served.base}/proxy/8470/?token={TOKEN}")
+        page.locator('[data-box="op"]').first.wait_for()
+        assert all("/proxy/8470/" in url for url in asked if not url.startswith(("data:", "blob:")))
+        edited = convolution(observed=True)
+        edited["regions"][1]["headline"] = "max-pool 2x2 anew: taken"
+        planner.traced[0] = Traced(edited["target"], edited, None)
+        served.refresh()
+        expect(page.locator('.entry[data-verdict="taken"]')).to_contain_text("anew")  # events pass the proxy too
+        context.close()
+
+
+def test_the_wheel_scrolls_and_zooms_as_it_is_set(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    page.mouse.move(600, 400)
+    _, y, k = camera(page)
+    page.mouse.wheel(0, 100)
+    expect(page.locator("svg.ground > g")).to_have_attribute("transform", re.compile(re.escape(f"scale({k:g}")[:10]))
+    assert camera(page)[1] == pytest.approx(y - 100)
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -100)
+    page.keyboard.up("Control")
+    assert camera(page)[2] > k
+    page.keyboard.press("?")
+    page.get_by_label("The wheel zooms").check()
+    page.keyboard.press("Escape")
+    _, _, k = camera(page)
+    page.mouse.move(600, 400)
+    page.mouse.wheel(0, 100)
+    assert camera(page)[2] < k
+
+
+def test_dragging_moves_the_drawing_and_selects_nothing(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    x, y, k = camera(page)
+    page.mouse.move(420, 300)
+    page.mouse.down()
+    page.mouse.move(480, 340, steps=4)
+    page.mouse.up()
+    assert camera(page) == pytest.approx((x + 60, y + 40, k))
+    assert page.locator('[data-box="op"].selected').count() == 0
+
+
+def test_keys_zoom_through_all_levels(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    page.locator('[data-op="13"]').click()
+    page.locator('[data-op="13"]').focus()
+    for _ in range(4):
+        page.keyboard.press("+")
+    expect(page.locator('[data-op="13"] .more').first).to_have_text(re.compile(r"line \d+"))
+    for _ in range(9):
+        page.keyboard.press("-")
+        if page.locator(".graph canvas[aria-hidden]").count():
+            break
+        page.locator('[data-box][tabindex="0"]').first.focus()
+    expect(page.get_by_text("Seen from far")).to_have_count(1)
+    page.get_by_role("button", name="Fit", exact=True).click()
+    page.get_by_role("button", name="Zoom in").click()
+    expect(page.locator("svg.ground, .graph canvas").first).to_be_visible()
+
+
+def test_the_minimap_leads_there(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    before = camera(page)
+    box = page.locator(".minimap").bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] - 4)
+    assert camera(page)[1] < before[1]
+
+
+def test_consumer_fidelity_machine_and_patterns_are_asked_about(open_page: Open) -> None:
+    page, _, planner = open_page(convolution(observed=True))
+    bar = page.get_by_test_id("whatif")
+    for name, value, told in (
+        ("Consumer", "stablehlo", "consumer stablehlo"),
+        ("Fidelity", "exact", "fidelity exact"),
+        ("Machine", "a100", "on a100"),
+    ):
+        page.get_by_title(name, exact=True).select_option(value)
+        expect(bar).to_contain_text(told)
+        assert planner.asked[-1][1][name.lower()] == value
+    page.get_by_role("button", name="Undo").click()
+    expect(bar).not_to_contain_text("on a100")
+    page.get_by_role("button", name="Back to the program").click()
+    expect(bar).to_have_count(0)
+    page.locator('.entry[data-verdict="taken"]').click()
+    page.get_by_role("button", name="What if window reduce were off?").click()
+    expect(bar).to_contain_text("window reduce off")
+    expect(page.get_by_test_id("why")).to_contain_text("switched off")
+    assert planner.asked[-1][1]["off"] == ["window_reduce"]
+
+
+def test_any_value_can_be_observed_by_key(open_page: Open) -> None:
+    page, _, planner = open_page(convolution(observed=True))
+    page.locator('[data-op="12"]').click()
+    page.keyboard.press("o")
+    expect(page.get_by_test_id("whatif")).to_contain_text("observing %12")
+    assert planner.asked[-1][1] == {"observe": [12]}
+    expect(page.locator('[data-op="12"] .observed')).to_have_count(1)
+    page.keyboard.press("o")
+    expect(page.get_by_test_id("whatif")).to_have_count(0)
+
+
+def test_a_block_can_be_read_elsewhere_instead(open_page: Open) -> None:
+    page, _, planner = open_page(convolution(observed=True))
+    page.locator('.entry[data-verdict="blocked"]').click()
+    page.get_by_role("button", name=re.compile("^Observe .* instead$")).click()
+    expect(page.get_by_test_id("whatif")).to_contain_text("not observing windows, observing")
+    assert set(planner.asked[-1][1]) == {"ignore", "observe"}
+
+
+def test_keys_lead_into_every_pane(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True))
+    page.locator('.entry[data-verdict="blocked"]').click()
+    for key, selector in (
+        ("r", ".entry"),
+        ("g", "[data-box]"),
+        ("s", ".source .code"),
+        ("e", '[data-pane="emitted"]'),
+        ("k", '[data-pane="kernel"]'),
+        ("w", ".why button"),
+        ("t", '[role="treeitem"], [role="tree"] *'),
+    ):
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        assert page.evaluate("selector => document.activeElement.matches(selector)", selector), key
+
+
+def test_a_link_holds_panes_and_views_too(open_page: Open) -> None:
+    page, served, _ = open_page(norms())
+    page.keyboard.press("l")
+    page.keyboard.press("c")
+    page.keyboard.press("p")
+    page.get_by_role("button", name="Kernel", exact=True).click()
+    page.wait_for_timeout(400)
+    other = page.context.new_page()
+    other.goto(served.url + page.evaluate("location.hash"))
+    other.get_by_test_id("memory").wait_for()
+    other.get_by_test_id("phases").wait_for()
+    other.get_by_test_id("kernel").wait_for()
+    assert other.get_by_role("button", name="Candidates").get_attribute("aria-pressed") == "true"
+
+
+def test_the_plan_before_the_last_save_can_be_compared_with(open_page: Open) -> None:
+    page, served, planner = open_page(convolution(observed=True))
+    edited = convolution(observed=False)
+    edited["target"] = planner.traced[0].target
+    planner.traced[0] = Traced(edited["target"], edited, None)
+    served.refresh()
+    page.get_by_label("Compare with").select_option(label="before the last save")
+    changes = page.get_by_test_id("changes")
+    changes.wait_for()
+    assert "18 alike" in changes.inner_text()
+
+
+def test_opening_a_scope_keeps_everything_drawn_apart(open_page: Open) -> None:
+    page, *_ = open_page(decoder(300))
+    page.get_by_role("button", name="Close all").click()
+    scope = page.locator(".scope:not(.open)").first
+    scope.dblclick()
+    page.locator(".scope.open").first.wait_for()
+    boxes = page.locator('[data-box="op"] > .body').evaluate_all(
+        "all => all.map(e => { const r = e.getBoundingClientRect(); return [r.x, r.y, r.right, r.bottom]; })"
+    )
+    for i, one in enumerate(boxes):
+        for other in boxes[i + 1 :]:
+            assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+
+
+@pytest.mark.parametrize("size", [(1000, 800), (640, 900)])
+def test_a_small_window_stacks_the_panes(open_page: Open, size: tuple[int, int]) -> None:
+    page, *_ = open_page(convolution(observed=True), size=size)
+    page.locator('.entry[data-verdict="blocked"]').click()
+    expect(page.get_by_test_id("why")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+
+
+def test_two_targets_keep_to_themselves(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True), norms())
+    page.locator('.entry[data-verdict="blocked"]').click()
+    page.get_by_role("button", name="What if it were not observed?").click()
+    page.get_by_test_id("whatif").wait_for()
+    page.get_by_label("Target").select_option(label="models/norms.py:block")
+    expect(page.locator('.entry[data-verdict="near_miss"]')).to_have_count(1)
+    expect(page.get_by_test_id("whatif")).to_have_count(0)
