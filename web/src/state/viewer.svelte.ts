@@ -237,6 +237,12 @@ export class Viewer {
     };
   }
 
+  /** Reads everything that `view` is made of, so that an effect follows it, and makes nothing of it. */
+  touch(): void {
+    const { planId, selection, open, shown, query, filter, compared, camera, pane, memory, phases, candidates } = this;
+    void [planId, selection, open, shown, query, filter, compared, camera, pane, memory, phases, candidates, this.whatif.options];
+  }
+
   url(): string {
     return `#${write(this.view())}`;
   }
