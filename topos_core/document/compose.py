@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 from topos_core.digest import digest_of
 from topos_core.document import facts, phrases
@@ -26,6 +26,9 @@ from topos_core.matching.match import Match, NearMiss
 from topos_core.plan.decision import Decision, Number
 from topos_core.plan.plan import Decided, PlanData
 from topos_core.tape.span import Span
+
+APART: Final = 1.1
+"""Predicted times closer than this tell a reader nothing: the model does not tell them apart either."""
 
 
 @dataclass(slots=True)
@@ -157,8 +160,9 @@ class Composer:
             self._blocked(d, about.title, about.fingerprint, region)
         elif d.verdict == "declined":
             assert d.code is not None
-            place, related = self._declined_places(d, about.title)
-            self._finding(d.code, d, reason, region["details"], place, related, about.fingerprint)
+            if not _is_a_draw(d):
+                place, related = self._declined_places(d, about.title)
+                self._finding(d.code, d, reason, region["details"], place, related, about.fingerprint)
         told = self.findings[count:]
         del self.findings[count:]
         return region, told
@@ -438,6 +442,14 @@ class Composer:
                 fixes=tuple(fixes),
             )
         )
+
+
+def _is_a_draw(d: Decision) -> bool:
+    """Says whether a kernel was declined by cost though it is predicted to be about as fast: its region says so, no finding."""
+    if d.code != "TP202":
+        return False
+    before, after = d.numbers["seconds_before"].value, d.numbers["seconds_after"].value
+    return after <= APART * before
 
 
 def _identity(numbered: tuple[str, int], scope: Sequence[str], spans: Sequence[Span]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from topos_core.matching.binding import Found
 from topos_core.matching.core import Keys
-from topos_core.matching.func import DEPTH, uncast
+from topos_core.matching.func import DEPTH, digits_of, uncast
 from topos_core.matching.term import Missed, Recognised
 
 _STRUCTURE: Final = frozenset(("kind", "arity", "extra", "missing", "exponent"))
@@ -90,8 +90,20 @@ def _outermost(missed: Sequence[Missed]) -> list[Missed]:
 def _stop(match: Found, missed: Missed, stopped: dict[tuple[str, int], list[Missed]]) -> None:
     """Keeps a failure above a full match of the same pattern where it tells why one more hole was not taken in."""
     more = set(missed.template.holes) > set(match.template.holes)
+    if missed.template.silent and (missed.failure.code != "axis" or _is_whole(match, missed)):
+        return
     if more and missed.template.form is match.template.form and missed.failure.code in _ONE_MORE_HOLE:
         stopped.setdefault((match.identifier, match.root), []).append(missed)
+
+
+def _is_whole(match: Found, missed: Missed) -> bool:
+    """Says whether the hole that was not taken in varies along every axis: a residual is meant, and no bias gone wrong."""
+    attempt = missed.attempt
+    for hole in set(missed.template.holes) - set(match.template.holes):
+        bound = attempt.bound.get(hole)
+        if bound is not None and set(range(attempt.root_digits)) <= {attempt.root_of(d) for d in digits_of(bound[1])}:
+            return True
+    return False
 
 
 def _anchors(keys: Keys, recognised: Recognised, missed: Missed) -> list[int]:

@@ -27,9 +27,12 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
+from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
+from topos_core.matching.core import Keys
 from topos_core.matching.declared import Form, Lookalike, Term, anchor, mean_as_numpy
 from topos_core.matching.facts import CoreFacts
+from topos_core.matching.func import reduces
 from topos_core.matching.match import Match
 from topos_core.matching.norm import is_centred
 from topos_core.matching.pattern import Example, Pattern
@@ -66,6 +69,12 @@ def facts(found: Found) -> CoreFacts | None:
     return None if is_centred(found) else core_facts(found)
 
 
+def worth(keys: Keys, attempt: Attempt) -> bool:
+    """Says whether a failure is worth telling: a length without an epsilon (a weight that is normalised) is another thing."""
+    failure = attempt.failure
+    return failure is None or failure.code != "exponent" or reduces(failure.func)
+
+
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
     return evaluated(TERM.holes, facts, arrays, "k n", formula)
@@ -86,6 +95,7 @@ TERM = Term(
     optional=("scale",),
     constants=("epsilon",),
     family="norm",
+    worth=worth,
     forms=tuple(Form(form, silent=True) for form in (widened_f16, widened_bf16)),
     lookalikes=(
         Lookalike(

@@ -26,6 +26,8 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
+from topos_core.matching.attempt import Attempt
+from topos_core.matching.core import Keys
 from topos_core.matching.declared import Form, Term, anchor
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
@@ -61,8 +63,17 @@ def work(tape: Tape, match: Match) -> Work:
     return Work(3 * root.size, root.size, x.bytes, root.bytes)
 
 
+def worth(keys: Keys, attempt: Attempt) -> bool:
+    """Says whether a failure is worth telling: a gate of something else, `x * sigmoid(y)`, was never meant as one."""
+    return attempt.failure is None or attempt.failure.code != "identity"
+
+
 TERM = Term(
-    formula=formula, facts=core_facts, holes={"x": "k"}, forms=(Form(by_exp, silent=True), Form(by_tanh, silent=True))
+    formula=formula,
+    facts=core_facts,
+    holes={"x": "k"},
+    forms=(Form(by_exp, silent=True), Form(by_tanh, silent=True)),
+    worth=worth,
 )
 
 

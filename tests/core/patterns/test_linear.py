@@ -97,10 +97,17 @@ def test_what_is_no_bias_stays_outside(program):
     assert [m for m in pool.matches if m.pattern == "linear" and "bias" in m.bindings] == []
 
 
-def test_a_residual_is_no_bias():
-    _, pool = searched(lambda x, w: x @ w + x, {"x": "f64[4,5]", "w": "f64[5,5]"})
+@pytest.mark.parametrize("program", [lambda x, w: x @ w + x, lambda x, w: (y := x @ w) - y.max(-1, keepdims=True)])
+def test_a_residual_is_no_bias_and_nothing_to_tell(program):
+    _, pool = searched(program, {"x": "f64[4,5]", "w": "f64[5,5]"})
     (match,) = [m for m in pool.matches if m.pattern == "linear"]
-    assert [note.code for note in match.stopped] == ["axis"]
+    assert match.stopped == ()
+
+
+def test_a_bias_along_the_wrong_axis_is_told():
+    _, pool = searched(lambda x, w, b: x @ w + b[None, :, None], {"x": "f64[2,4,5]", "w": "f64[5,6]", "b": "f64[4]"})
+    found = [m for m in pool.matches if m.pattern == "linear"]
+    assert [note.code for match in found for note in match.stopped] == ["axis"]
 
 
 def test_batched_operands_and_windows_are_no_linear_layer():
