@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from topos_core.matching.core import WIDEST
-from topos_core.matching.func import Form, Func, Kid, Map, adds_nothing, composed, uncast
+from topos_core.matching.func import Form, Func, Kid, Map, adds_nothing, composed, uncast, used
 from topos_core.matching.products import power
 from topos_core.matching.symbol import Coefficient, power_of, quotient
 from topos_core.matching.template import Template
@@ -151,9 +151,8 @@ class Attempt:
         elif kind == "reduce":
             factor = self._match_reduce(template, func, map_)
         else:
-            kids = [Kid(below, composed(inner, map_), weight) for below, inner, weight in func.kids]
-            written = [Kid(below, composed(inner, map_), weight) for below, inner, weight in func.written]
-            factor = self._assign(template, func, kids, written)
+            written = used(func.written, map_) if func.written else []
+            factor = self._assign(template, func, used(func.kids, map_), written)
         if factor is not None:
             self.steps += 1
             self.held.append(Held(template, func, map_, factor))
@@ -190,7 +189,7 @@ class Attempt:
             self._set(self.reduced, digit, label)
         self.reductions.append((label, fresh, func))
         outer = (*map_, *fresh)
-        kids = [Kid(below, composed(inner, outer), weight) for below, inner, weight in func.kids]
+        kids = used(func.kids, outer)
         own = self._assign(template, func, kids)
         if own is not None:
             sign = 1.0 if template.name == func.name else -1.0  # the greatest of -x is minus the least of x

@@ -33,6 +33,7 @@ class Context:
     def __init__(self, tape: Tape, patterns: Sequence[Pattern] = ()) -> None:
         self.tape = tape
         self.patterns = tuple(patterns)
+        self.identifiers = frozenset(pattern.identifier for pattern in self.patterns)
         self.readers = live_readers(tape)
         self.views = Views(tape)
         self.forms = Forms(tape, self.readers, self.views)

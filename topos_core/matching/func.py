@@ -214,6 +214,17 @@ def composed(inner: Map, outer: Sequence[Form]) -> Map:
     return tuple(out)
 
 
+def used(kids: Sequence[Kid], outer: Sequence[Form]) -> list[Kid]:
+    """Gives operands used by one map more; the inner loop of every try, hence without a call per operand."""
+    try:
+        return [_new(Kid, (func, tuple([outer[one] for one in inner]), weight)) for func, inner, weight in kids]  # type: ignore[index]  # bare digits, as nearly always
+    except TypeError:
+        return [Kid(func, composed(inner, outer), weight) for func, inner, weight in kids]
+
+
+_new: Final = tuple.__new__
+
+
 def identity_map(func: Func) -> Map:
     """Gives the map that uses a function's digits as they are."""
     return _identity(len(func.shape))

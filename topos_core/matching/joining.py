@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def match_at(context: Context, identifier: str, value: int) -> Match | None:
     """Gives the full match of another pattern at a value; the pattern must be part of the search."""
-    if not any(one.identifier == identifier for one in context.patterns):
+    if identifier not in context.identifiers:
         return None
     answer = context.answer(pattern(identifier), value)
     return answer if isinstance(answer, Match) else None

@@ -9,7 +9,7 @@ from typing import Final
 from topos_core.matching.affine import Digits
 from topos_core.matching.core import Key, Keys, Rule, rounded
 from topos_core.matching.frame import Frame, framed, outward
-from topos_core.matching.func import Form, Func, Kid, Map, composed, form, identity_map
+from topos_core.matching.func import Form, Func, Kid, Map, composed, form, identity_map, used
 from topos_core.matching.products import power, unified
 from topos_core.matching.sums import merged_terms
 from topos_core.matching.symbol import Coefficient, Symbol
@@ -49,7 +49,7 @@ def _reduced(keys: Keys, op: Op, name: str) -> Key | None:
     if name == "sum":
         written = _written(keys, x)
         if written is not None:
-            kids = [Kid(kid.func, composed(kid.map, frame.maps[0]), kid.weight) for kid in written]
+            kids = used(written, frame.maps[0])
     elif not coefficient > 0:
         if not coefficient < 0:
             return None  # the greatest of 0 * x
@@ -143,7 +143,7 @@ def _made(
         if inner_func.kind == "reduce" and inner_func.name == name:  # a sum of a sum is one sum
             more = range(len(extents), len(extents) + len(inner_func.reduced))
             outer = (*kids[0].map, *more)
-            kids = [Kid(kid.func, composed(kid.map, outer), kid.weight) for kid in inner_func.kids]
+            kids = used(inner_func.kids, outer)
             extents = [*extents, *inner_func.reduced]
             gone = [*gone, *more]
     made = keys.table.make("reduce", name, unified(kids), extents, None, gone)
