@@ -10,6 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
+from topos_lsp import memory
 from topos_lsp.streams import take_streams
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def watch(process: int) -> None:
 
 
 def _serve(reader: BinaryIO, writer: BinaryIO, client: int | None) -> int:
+    memory.share()
     if client is not None:
         watch(client)
     server = _server()

@@ -12,7 +12,6 @@ from types import CodeType, TracebackType
 from typing import Any, Final
 
 from topos_core.errors import ToposError, TraceError
-from topos_core.recording.hints import with_remedy
 from topos_core.session.entries import split_lines
 from topos_core.session.messages import failure
 from topos_core.tape.span import Span
@@ -139,7 +138,7 @@ def _describe(error: BaseException) -> tuple[str, str]:
             return _describe_missing(str(error.name))
     if _is_ours(error.__traceback__):
         return "internal", f"topos itself failed: {kind}: {text}; please report this"
-    return "TP402", with_remedy(f"{kind}: {text}", error)
+    return "TP402", _with_remedy(f"{kind}: {text}", error)
 
 
 def _describe_missing(name: str) -> tuple[str, str]:
@@ -165,7 +164,13 @@ def _describe_import(error: ImportError) -> tuple[str, str]:
             extra = f" (pip install 'topos-inspector[{top}]')" if top in EXTRAS else ""
             return "TP409", f"{sys.executable} has no {top}; install it there{extra}, or choose another interpreter"
         return "TP404", f"no module named {name!r} in {sys.executable}; install it there, or correct the name"
-    return "TP404", with_remedy(f"{error}".strip(), error) or f"{name!r} cannot be imported"
+    return "TP404", _with_remedy(f"{error}".strip(), error) or f"{name!r} cannot be imported"
+
+
+def _with_remedy(message: str, error: BaseException) -> str:
+    from topos_core.recording.hints import with_remedy  # and the recorder, NumPy included, which servers do not load
+
+    return with_remedy(message, error)
 
 
 def _exit_status(error: SystemExit) -> str:
