@@ -32,7 +32,6 @@ from topos_core.matching.binding import Found
 from topos_core.matching.core import Keys
 from topos_core.matching.declared import Form, Lookalike, Term, anchor, mean_as_numpy
 from topos_core.matching.facts import CoreFacts
-from topos_core.matching.func import reduces
 from topos_core.matching.match import Match
 from topos_core.matching.norm import is_centred
 from topos_core.matching.pattern import Example, Pattern
@@ -72,7 +71,7 @@ def facts(found: Found) -> CoreFacts | None:
 def worth(keys: Keys, attempt: Attempt) -> bool:
     """Says whether a failure is worth telling: a length without an epsilon (a weight that is normalised) is another thing."""
     failure = attempt.failure
-    return failure is None or failure.code != "exponent" or reduces(failure.func)
+    return failure is None or failure.code != "exponent" or failure.func.constant is not None
 
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
