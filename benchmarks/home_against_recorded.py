@@ -123,6 +123,26 @@ def rotary(function: Callable[..., Any], heads: int, length: int, width: int) ->
     return function, {"x": f"f32[{heads},{length},{width}]", **dict.fromkeys(("cos", "sin"), f"f32[{length},{width}]")}
 
 
+def separable(image: str, rows: int, stride: int = 1) -> Case:
+    """Gives a depthwise 3x3 and a pointwise convolution, each with bias and relu."""
+    channels = image.split(",")[1]
+
+    def pair(x: Any, w: Any, b: Any, p: Any, c: Any) -> Any:
+        y = nn.relu(nn.conv2d(x, w, b, stride=stride, padding=1, groups=x.shape[1]))
+        return nn.relu(nn.conv2d(y, p, c))
+
+    return pair, {
+        "x": f"f32[{image}]", "w": f"f32[{channels},1,3,3]", "b": f"f32[{channels}]", "p": f"f32[{rows},{channels},1,1]",
+        "c": f"f32[{rows}]",
+    }  # fmt: skip
+
+
+def normed(rows: int, width: int, columns: int) -> Case:
+    """Gives a layer norm and the linear layer behind it."""
+    specs = {"x": f"f32[{rows},{width}]", **vectors(width, "scale", "shift"), "w": f"f32[{width},{columns}]"}
+    return lambda x, scale, shift, w: nn.layer_norm(x, scale, shift) @ w, specs
+
+
 def pinned(rows: int, steps: int, columns: int) -> Case:
     """Gives a layer whose weight is a parameter."""
     random = np.random.default_rng(1)
@@ -226,6 +246,13 @@ def cases() -> dict[str, Case]:
         "rotary 32x512x128": rotary(nn.rotary_embedding, 32, 512, 128),
         "rotary even and odd 32x512x128": rotary(even_and_odd, 32, 512, 128),
         "rotary 6x5x8": rotary(nn.rotary_embedding, 6, 5, 8),
+        "depthwise pointwise 128x56x56": separable("1,128,56,56", 128),
+        "depthwise pointwise s2 64x112x112": separable("1,64,112,112", 128, stride=2),
+        "depthwise pointwise 512x14x14": separable("1,512,14,14", 512),
+        "depthwise pointwise 960x7x7": separable("1,960,7,7", 160),
+        "depthwise pointwise 4x6x6": separable("2,4,6,6", 5),
+        "layer norm linear 512x768x768": normed(512, 768, 768),
+        "layer norm linear 8x64x64": normed(8, 64, 64),
         "softmax 4096x1024": (lambda x: nn.softmax(x), {"x": "f32[4096,1024]"}),
         "softmax axis 1 8x64x56x56": (lambda x: nn.softmax(x, axis=1), {"x": "f32[8,64,56,56]"}),
         "softmax 32x10": (lambda x: nn.softmax(x), {"x": "f32[32,10]"}),

@@ -68,6 +68,9 @@ def programs() -> Mapping[str, tuple[Program, ...]]:
         q, k, v = ((x @ w).reshape(*x.shape[:2], 3, -1).swapaxes(1, 2) for w in (wq, wk, wv))
         return nn.attention(q, k, v).swapaxes(1, 2).reshape(*x.shape[:2], -1) @ wo
 
+    def separable(x, w, b, p):
+        return nn.conv2d(nn.relu(nn.conv2d(x, w, b, padding=1, groups=x.shape[1])), p)
+
     vectors = dict.fromkeys(("b", "scale", "shift", "mean", "variance"), "f32[16]")
     return {
         "convolution": (
@@ -126,6 +129,16 @@ def programs() -> Mapping[str, tuple[Program, ...]]:
             (
                 lambda x, gate, up, down: nn.gated_mlp(x, gate, up, down),
                 {"x": "f32[9,256]", "gate": "f32[300,256]", "up": "f32[300,256]", "down": "f32[50,300]"},
+            ),
+        ),
+        "depthwise_pointwise": (
+            (separable, {"x": "f32[1,64,12,12]", "w": "f32[64,1,3,3]", "b": "f32[64]", "p": "f32[16,64,1,1]"}),
+            (separable, {"x": "f32[1,512,5,5]", "w": "f32[512,1,3,3]", "b": "f32[512]", "p": "f32[8,512,1,1]"}),
+        ),
+        "layer_norm_linear": (
+            (
+                lambda x, scale, shift, w: nn.layer_norm(x, scale, shift) @ w,
+                {"x": "f32[7,768]", "scale": "f32[768]", "shift": "f32[768]", "w": "f32[768,50]"},
             ),
         ),
         "rotary_embedding": (

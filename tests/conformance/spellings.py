@@ -501,6 +501,78 @@ def _linear() -> Group:
     return _group(specs, taken, (summed, gated), ("linear_bias_activation", "matmul"))
 
 
+def _depthwise_pointwise() -> Group:
+    def framework(x, d, p):
+        return nn.conv2d(nn.conv2d(x, d, padding=1, groups=4), p)
+
+    def relu_between(x, d, p):
+        return nn.conv2d(nn.relu(nn.conv2d(x, d, padding=1, groups=4)), p)
+
+    def windows(x, d, p):
+        padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        y = np.einsum("nchwij,cij->nchw", sliding_window_view(padded, (3, 3), axis=(2, 3)), d[:, 0])
+        return np.einsum("nchw,oc->nohw", y, p[:, :, 0, 0])
+
+    def shifted(x, d, p):
+        padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        y = 0
+        for i in range(3):
+            for j in range(3):
+                y = y + padded[:, :, i : i + 6, j : j + 6] * d[None, :, 0, i, j, None, None]
+        return np.einsum("oc,ncs->nos", p.reshape(5, 4), y.reshape(2, 4, 36)).reshape(2, 5, 6, 6)
+
+    def strided_windows(x, d, p):
+        padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        y = (sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, ::2, ::2] * d[None, :, 0, None, None]).sum((4, 5))
+        return np.tensordot(p[:, :, 0, 0], y, axes=(1, 1)).transpose(1, 0, 2, 3)
+
+    def mixed_first(x, d, p):
+        return nn.conv2d(nn.conv2d(x, p[:4]), d, padding=1, groups=4)
+
+    def ordinary(x, d, p):
+        return nn.conv2d(nn.conv2d(x, np.tile(d, (1, 4, 1, 1)), padding=1), p)
+
+    def skip_between(x, d, p):
+        return nn.conv2d(nn.conv2d(x, d, padding=1, groups=4) + x, p)
+
+    specs = {"x": "f32[2,4,6,6]", "d": "f32[4,1,3,3]", "p": "f32[5,4,1,1]"}
+    return _group(
+        specs, (framework, relu_between, windows, shifted, strided_windows), (mixed_first, ordinary, skip_between)
+    )
+
+
+def _layer_norm_linear() -> Group:
+    def framework(x, g, b, w):
+        return nn.layer_norm(x, g, b) @ w
+
+    def textbook(x, g, b, w):
+        mean = x.mean(-1, keepdims=True)
+        variance = ((x - mean) ** 2).mean(-1, keepdims=True)
+        return ((x - mean) / np.sqrt(variance + 1e-5) * g + b) @ w
+
+    def tokens(x, g, b, w):
+        return (nn.layer_norm(x, g, b).reshape(10, 6) @ w).reshape(2, 5, 7)
+
+    def einsum(x, g, b, w):
+        return np.einsum("bti,io->bto", nn.layer_norm(x, g, b), w)
+
+    def squashed(x, g, b, w):
+        return np.tanh(nn.layer_norm(x, g, b) @ w)
+
+    def root_mean_square(x, g, b, w):
+        return (x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * g) @ w
+
+    def over_tokens(x, g, b, w):
+        return np.einsum("bti,to->bio", nn.layer_norm(x, g, b), w[:5])
+
+    def cut(x, g, b, w):
+        return nn.layer_norm(x, g, b)[..., :4] @ w[:4]
+
+    specs = {"x": "f32[2,5,6]", "g": "f32[6]", "b": "f32[6]", "w": "f32[6,7]"}
+    taken = (framework, textbook, tokens, einsum, squashed)
+    return _group(specs, taken, (root_mean_square, over_tokens, cut))
+
+
 def _group(specs: Mapping[str, str], taken: Any, other: Any, also: tuple[str, ...] = ()) -> Group:
     return Group(specs, {f.__name__: f for f in taken}, {f.__name__: f for f in other}, also)
 
@@ -510,5 +582,5 @@ def groups() -> dict[str, Group]:
     return {
         "convolution": _convolution(), "window_reduce": _pool(), "batch_norm_training": _batch_norm(),
         "layer_norm": _layer_norm(), "gelu": _gelu(), "softmax": _softmax(), "attention": _attention(),
-        "linear": _linear(),
+        "linear": _linear(), "depthwise_pointwise": _depthwise_pointwise(), "layer_norm_linear": _layer_norm_linear(),
     }  # fmt: skip

@@ -35,11 +35,15 @@ SHIPPED = (
 KNOWN = {
     "independent ops reordered": {"cross_entropy, class numbers, averaged"},
     "reshaped and back": {"convolution, shifted slices summed", "window_reduce, a fold of strided slices"},
-    "permuted and back": {"convolution, shifted slices summed", "window_reduce, a fold of strided slices"},
+    "permuted and back": {
+        "convolution, shifted slices summed",
+        "window_reduce, a fold of strided slices",
+        "layer_norm_linear, with relu, the norm read again",
+    },
     "a shared value computed twice": {"conv_bn_activation, silu"},
 }
-"""Not recognised when written so: movement between the steps of a fold, a convolution's result moved twice, class numbers
-that are made elsewhere. What is found instead is proved all the same."""
+"""Not recognised when written so: movement between the steps of a fold or between a linear layer and its activation, a
+convolution's result moved twice, class numbers that are made elsewhere. What is found instead is proved all the same."""
 
 
 def programs() -> Iterator[tuple[str, Tape]]:

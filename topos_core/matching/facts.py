@@ -116,6 +116,19 @@ class EpilogueFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class DepthwisePointwiseFacts:
+    """A depthwise convolution with its epilogue and the pointwise one that reads it, with its own.
+
+    Bindings `x`, and those of each convolution's epilogue with `depthwise_` or `pointwise_` in front. The pointwise
+    convolution's `image` looks at what `depthwise.result` looks at: their channels are numbered alike; its other axes may
+    count positions in one.
+    """
+
+    depthwise: EpilogueFacts
+    pointwise: EpilogueFacts
+
+
+@dataclass(frozen=True, slots=True)
 class CoreFacts:
     """A scalar core: every binding's layout and the root's, with the roles that the pattern's term gives to axes.
 
@@ -129,6 +142,18 @@ class CoreFacts:
     extents: Mapping[str, int]
     constants: Mapping[str, float] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NormLinearFacts:
+    """A layer norm and the linear layer that reads it: bindings `x`, `scale`?, `shift`?, `weight`, `bias`?.
+
+    `linear.options` names the activation behind the layer, where there is one. The norm is a named result: others may
+    read it.
+    """
+
+    norm: CoreFacts
+    linear: CoreFacts
 
 
 @dataclass(frozen=True, slots=True)

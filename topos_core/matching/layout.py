@@ -61,6 +61,31 @@ def usual(spatial: int, *patterns: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(role for letter in p for role in (axes if letter == "S" else (letter,))) for p in patterns)
 
 
+def order_of(layout: Layout, numbers: Sequence[Sequence[str]]) -> tuple[tuple[int, int, int], ...]:
+    """Lists a layout's axes as they stand, as (which number, place in it, extent): neighbours that continue it are one.
+
+    A number is made of one or several roles, greatest first; axes of other roles have number -1 and count as they stand.
+    Two layouts of one value with the same list number the same elements alike.
+    """
+    members: dict[int, tuple[int, int]] = {}
+    for number, roles in enumerate(numbers):
+        own = [axis for axis, role in enumerate(layout.roles) if role in roles and layout.shape[axis] != 1]
+        ranked = sorted(own, key=lambda axis: (roles.index(layout.roles[axis]), layout.rank[axis]))
+        members |= {axis: (number, place) for place, axis in enumerate(ranked)}
+    merged: list[tuple[int, int, int]] = []
+    for axis, extent in enumerate(layout.shape):
+        if extent == 1:
+            continue
+        number, place = members.get(axis, (-1, 0))
+        if merged and merged[-1][0] == number and (number < 0 or merged[-1][1] + 1 == place):
+            merged[-1] = (number, place, merged[-1][2] * extent)
+        else:
+            merged.append((number, place, extent))
+    places = sorted((number, place) for number, place, _ in merged)
+    first = {number: places.index((number, place)) for number, place in reversed(places)}
+    return tuple((n, places.index((n, place)) - first[n] if n >= 0 else 0, extent) for n, place, extent in merged)
+
+
 def _unit_roles(
     rows: Sequence[Row], missing: Sequence[str], orders: Sequence[Sequence[str]], ends: tuple[str, str]
 ) -> dict[int, str]:

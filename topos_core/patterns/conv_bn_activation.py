@@ -43,7 +43,7 @@ IDENTIFIER = "conv_bn_activation"
 
 def find(context: Context, root: int) -> Match | NearMiss | None:
     """Gives the convolution whose epilogue ends at `root`."""
-    stage = context.once(_stages).get(root)
+    stage = context.once(stages).get(root)
     if stage is None or not stage.applied or root == stage.convolution.root:
         return None
     convolution = stage.convolution
@@ -98,7 +98,7 @@ def _own(match: Match) -> dict[str, int]:
     return {name: match.bindings[name] for name in ("x", "kernel")}
 
 
-def _stages(context: Context) -> dict[int, Stage]:
+def stages(context: Context) -> dict[int, Stage]:
     """Reads all epilogues of a tape, once."""
     roots = (value for value, op in enumerate(context.tape.ops) if op.name in CONVOLUTION.roots)
     found = [context.answer(CONVOLUTION, value) for value in roots]

@@ -18,6 +18,8 @@ TESTS = (
     "test_transcendental.py::test_special_values",
     "test_winograd.py::test_tails_of_registers_of_tiles",
     "test_winograd.py::test_every_epilogue_in_the_recorded_order",
+    "test_depthwise_pointwise.py::test_tails_of_positions_and_rows",
+    "test_depthwise_pointwise.py::test_biases_and_activations",
     "test_multi_head_attention.py::test_biases_and_a_mask",
     "test_gated_mlp.py::test_both_sides_in_one_product",
     "test_rotary_embedding.py::test_pairs_beside_each_other",

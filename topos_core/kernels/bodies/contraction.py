@@ -100,13 +100,23 @@ def kernel(host: Host, dtype: str) -> Any:
                     set_word(at, 1, (1 << ahead) - 1)
                     set_word(at, 2, (image_row + 1) * height_step - following)
                     set_word(at, 3, (1 << end) - (1 << following))
+            if get(args, "producer") != 0:
+                put(block, "source", get(args, "right") + (right + first) * size)
+                put(block, "right", block + get(args, "copied_at"))
+                put(block, "first", first)
+                put(block, "last", last)
+                put(block, "vectors", (last - first + lanes - 1) // lanes)
+                call(get(args, "producer"), block, get(args, "produced"))
             position = first
             while position < last:
                 block_vectors = smaller((last - position + lanes - 1) // lanes, widest)
                 end = smaller(last, position + block_vectors * lanes)
                 source = get(args, "right") + (right + position) * size
                 offsets = get(args, "offsets")
-                if right + position + get(args, "reach") + slack * lanes > get(args, "right_size"):
+                if get(args, "producer") != 0:
+                    source = block + get(args, "copied_at") + (position - first) * size
+                    offsets = get(args, "copied_offsets")
+                elif right + position + get(args, "reach") + slack * lanes > get(args, "right_size"):
                     target = block + get(args, "copied_at")
                     for step in range(steps):
                         place = target + step * get(args, "copied_pitch") * size

@@ -47,7 +47,10 @@ class Epilogue:
 
 
 class Operands(NamedTuple):
-    """Addresses: `left` [groups * rows, steps], `scale` and `shift` [groups * rows], all dense; residual 0 for nothing."""
+    """Addresses: `left` [groups * rows, steps], `scale` and `shift` [groups * rows], all dense; residual 0 for nothing.
+
+    The last three are those of a depthwise convolution in front: `taps` [channels, taps], its scale and its shift.
+    """
 
     x: int
     left: int
@@ -55,6 +58,9 @@ class Operands(NamedTuple):
     shift: int
     residual: int
     out: int
+    taps: int = 0
+    taps_scale: int = 0
+    taps_shift: int = 0
 
 
 class Cut(NamedTuple):
@@ -67,6 +73,8 @@ class Cut(NamedTuple):
         copy: The words of the copy into planes, or None where the image is read in place.
         slot_bytes: Scratch per worker.
         scratch_bytes: Scratch in all.
+        produced: The words of a producer of tiles, addresses of operands missing.
+        keep: What those point at.
     """
 
     threads: int
@@ -75,24 +83,31 @@ class Cut(NamedTuple):
     copy: array[int] | None
     slot_bytes: int
     scratch_bytes: int
+    produced: array[int] | None = None
+    keep: tuple[np.ndarray, ...] = ()
 
 
 class Engine:
-    """A convolution of one shape and dtype (f32 or f64), ready to run; safe to run from several threads."""
+    """A convolution of one shape and dtype (f32 or f64), ready to run; safe to run from several threads.
 
-    def __init__(self, convolution: Problem, dtype: str, epilogue: Epilogue) -> None:
+    `source` is the problem whose image is read, where that is another one.
+    """
+
+    def __init__(self, convolution: Problem, dtype: str, epilogue: Epilogue, source: Problem | None = None) -> None:
         self.problem = convolution
+        self.source = source or convolution
         self.dtype = numpy_dtype(dtype)
         self.lanes = host().lanes(dtype)
         self.tiles: Tiles = tiles(host())
         self.kernel = kernel("contraction", dtype)
         self.copier = kernel("planes", dtype)
-        self.planes = planes(convolution)
+        self.planes = planes(self.source)
         self.table = tile_table(dtype, epilogue.activation)
         self.spreading = kernel("activation", dtype, epilogue.activation) if epilogue.activation != "none" else None
         self.residues = residues_of(self.planes)
         self.limits = np.array(epilogue.limits, self.dtype)
-        self.copied_offsets = np.arange(convolution.steps, dtype=np.int64) * (self.tiles.widest * self.lanes)
+        self.copied_pitch = self.tiles.widest * self.lanes
+        self.copied_offsets = np.arange(convolution.steps, dtype=np.int64) * self.copied_pitch
         self.epilogue = epilogue
         self.cuts: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Cut] = {}
 
@@ -125,7 +140,14 @@ class Engine:
         block[_C["residual"]] = operands.residual
         block[_C["out"]] = operands.out
         block[_C["scratch"]] = scratch.address
+        produced = self._producing(cut, operands)
+        if produced is not None:
+            block[_C["produced"]] = produced.buffer_info()[0]
         launch(self.kernel, block, cut.threads)
+
+    def _producing(self, cut: Cut, operands: Operands) -> array[int] | None:
+        """Gives the words of the kernel that makes tiles; a convolution reads them."""
+        return None
 
     def _remember(self, threads: int, image: tuple[int, ...], out: tuple[int, ...]) -> Cut:
         if len(self.cuts) > 16:  # strides differ from run to run: an unusual caller, whom memory must not pay for
@@ -143,7 +165,7 @@ class Engine:
         values.update(self._in_place_words(strides, offsets) if in_place else self._plane_words())
         values.update(self._items(values, vectors, threads))
         values["slot_bytes"] = slot
-        copy = None if in_place else copy_block(self.problem, self.planes, self.residues, strides)
+        copy = None if in_place else copy_block(self.source, self.planes, self.residues, strides)
         scratch = slot * threads + (0 if in_place else self._plane_bytes())
         return Cut(threads, template(CONTRACTION, values), offsets, copy, slot, scratch)
 
@@ -151,16 +173,16 @@ class Engine:
         return {
             "groups": self.problem.groups, "rows": self.problem.rows, "steps": self.problem.steps,
             "tiles": address_of(self.table), "offsets": address_of(offsets),
-            "copied_offsets": address_of(self.copied_offsets), "copied_pitch": self.tiles.widest * self.lanes,
+            "copied_offsets": address_of(self.copied_offsets), "copied_pitch": self.copied_pitch,
             "limits": address_of(self.limits),
             "residual_last": int(self.epilogue.residual_last), "residual_row": out[2], "runs_at": aligned(8 * len(TILE)),
             **{f"out_{name}": stride for name, stride in zip(_AXES, out, strict=True)},
         }  # fmt: skip
 
     def _plane_words(self) -> dict[str, int]:
-        channels, laid = self.problem.channels, self.planes
+        channels, laid = self.source.channels, self.planes
         return {
-            "right_batch": self.problem.groups * channels * laid.channel, "right_group": channels * laid.channel,
+            "right_batch": self.source.groups * channels * laid.channel, "right_group": channels * laid.channel,
             "right_depth": laid.slice, "right_size": UNBOUNDED, "pitch": laid.pitch,
         }  # fmt: skip
 
@@ -251,6 +273,6 @@ class Engine:
         return self.problem.result[1] == 1 or self.problem.result[2] <= height <= 2 * self.problem.result[2]
 
     def _plane_bytes(self) -> int:
-        channels = self.problem.batch * self.problem.groups * self.problem.channels
+        channels = self.source.batch * self.source.groups * self.source.channels
         slack = self.tiles.widest * self.lanes  # the last tile reads whole registers
         return aligned((channels * self.planes.channel + slack) * self.dtype.itemsize)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topos_core.matching.facts import ConvolutionFacts, Layout, Window
+from topos_core.matching.facts import ConvolutionFacts, DepthwisePointwiseFacts, Layout, Window
 
 SPATIAL = ("0", "1", "2")
 
@@ -69,6 +69,14 @@ def problem(facts: ConvolutionFacts) -> Problem:
         facts.batch, facts.groups, facts.out_channels // facts.groups, max(1, facts.in_channels),
         _three(image), _three(result), _three(windows), _three(roles),
     )  # fmt: skip
+
+
+def pair(facts: DepthwisePointwiseFacts) -> tuple[Problem, Problem]:
+    """Gives a depthwise and a pointwise convolution as problems over the same positions."""
+    first = problem(facts.depthwise.convolution)
+    channels, rows = first.groups * first.rows, facts.pointwise.convolution.out_channels
+    plain = (Window(), Window(), Window())
+    return first, Problem(first.batch, 1, rows, channels, first.result, first.result, plain, first.roles)
 
 
 def _three(items: tuple) -> tuple:  # narrows the type alone

@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import Final
 
 from topos_core.cost.work import Work
+from topos_core.kernels.convolution.activations import CLAMPED
 from topos_core.kernels.convolution.choice import WINOGRAD, by_tiles
-from topos_core.kernels.convolution.geometry import Problem, problem
+from topos_core.kernels.convolution.geometry import Problem, pair, problem
 from topos_core.kernels.convolution.winograd import products_of
+from topos_core.kernels.cores.offering import Cost, blended
 from topos_core.kernels.envelopes import envelope, unmeasured
 from topos_core.kernels.kernel import Decline, Offer, Terms
-from topos_core.matching.facts import ConvolutionFacts
+from topos_core.matching.facts import ConvolutionFacts, DepthwisePointwiseFacts
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
-from topos_core.tape.type import FLOATS, numpy_dtype
+from topos_core.tape.type import FLOATS
 
+DEPTHWISE_EFFICIENCY: Final = 0.25
+"""Share of the peak of a window's sums: one row has no reuse, so it is bound by loads."""
 LANES: Final = {"f32": 16, "f64": 8, "f16": 16, "bf16": 16}
 """Lanes that the estimate counts with; fixed, so that a verdict never depends on the machine that asks."""
 TILED: Final = "Winograd F(4x4, 3x3), register tiles; direct where a result is not finite"
@@ -33,6 +37,45 @@ def offer_convolution(
     transcendentals: int,
 ) -> Offer | Decline:
     """Prices the tile kernel; `extra_flops`, `extra_bytes` and `transcendentals` are the epilogue's."""
+    unfit = _unfit(tape, match, facts)
+    if unfit is not None:
+        return unfit
+    convolution, tiled = problem(facts), by_tiles(tape, match, facts, terms.off)
+    efficiency = TILED_EFFICIENCY if tiled else _efficiency(convolution, _lanes(tape, match))
+    flops = products_of(convolution) if tiled else convolution.flops
+    kernel = tape.ops[match.bindings["kernel"]].type
+    return _priced(
+        tape, match, terms, kernel=TILED if tiled else _name(convolution), measured_as=WINOGRAD if tiled else match.pattern,
+        cost=Cost(flops + extra_flops, efficiency), transcendentals=transcendentals,
+        extra_bytes=extra_bytes + (3 * kernel.bytes if tiled else 0),
+        planes=_plane_elements(convolution) * _computed_bytes(tape, match),
+    )  # fmt: skip
+
+
+def offer_separable(tape: Tape, match: Match, facts: DepthwisePointwiseFacts, terms: Terms) -> Offer | Decline:
+    """Prices a pointwise convolution whose right operand a depthwise one makes."""
+    unfit = _unfit(tape, match, facts.depthwise.convolution)
+    if unfit is not None:
+        return unfit
+    first, second = pair(facts)
+    costs, transcendentals = [], 0
+    efficiencies = (DEPTHWISE_EFFICIENCY, _efficiency(second, _lanes(tape, match)))
+    for of, stage, efficiency in zip((first, second), (facts.depthwise, facts.pointwise), efficiencies, strict=True):
+        size = of.batch * of.groups * of.rows * of.positions
+        steps = 2 + stage.residual + (stage.activation != "none")
+        costs.append(Cost(of.flops + steps * size, efficiency))
+        transcendentals += 0 if stage.activation in CLAMPED else size
+    strided = any(window.stride != 1 or window.base_dilation != 1 for window in first.windows)
+    root = tape.ops[match.root].type
+    return _priced(
+        tape, match, terms, kernel="depthwise convolution in the cache of the pointwise one", measured_as=match.pattern,
+        cost=blended(costs), transcendentals=transcendentals, extra_bytes=root.bytes if facts.pointwise.residual else 0,
+        planes=_plane_elements(first) * _computed_bytes(tape, match) if strided else 0,
+    )  # fmt: skip
+
+
+def _unfit(tape: Tape, match: Match, facts: ConvolutionFacts) -> Decline | None:
+    """Declines what no convolution kernel does."""
     root = tape.ops[match.root].type
     if root.dtype not in FLOATS:
         return Decline(
@@ -42,8 +85,30 @@ def offer_convolution(
         return Decline(
             "TP206", "no-kernel", f"home has kernels for 1 to 3 spatial axes, this convolution has {len(facts.windows)}"
         )
-    tiled = by_tiles(tape, match, facts, terms.off)
-    measured = envelope(WINOGRAD if tiled else match.pattern, root.dtype)
+    return None
+
+
+def _priced(
+    tape: Tape,
+    match: Match,
+    terms: Terms,
+    *,
+    kernel: str,
+    measured_as: str,
+    cost: Cost,
+    transcendentals: int,
+    extra_bytes: int,
+    planes: int,
+) -> Offer | Decline:
+    """Offers a kernel, unless its error is unknown or bits are asked for.
+
+    Args:
+        measured_as: The row of the table of envelopes.
+        extra_bytes: Read besides the image and kernels.
+        planes: Bytes of a copy of the image.
+    """
+    root = tape.ops[match.root].type
+    measured = envelope(measured_as, root.dtype)
     if measured is None:
         return unmeasured(match.pattern, root.dtype)
     if terms.fidelity == "exact":
@@ -53,24 +118,20 @@ def offer_convolution(
             "a convolution kernel adds in another order than the recorded ops, so its bits differ; ask for fidelity fast",
             {"relative_error": measured.relative},
         )
-    convolution = problem(facts)
-    image = tape.ops[match.bindings["x"]].type
-    kernel = tape.ops[match.bindings["kernel"]].type
-    padded = _plane_elements(convolution) * numpy_dtype("f64" if root.dtype == "f64" else "f32").itemsize
-    work = Work(
-        flops=(products_of(convolution) if tiled else convolution.flops) + extra_flops,
-        transcendentals=transcendentals,
-        bytes_read=image.bytes + padded + kernel.bytes * (4 if tiled else 1) + extra_bytes,
-        bytes_written=root.bytes + padded,
-    )
+    read = sum(tape.ops[v].type.bytes for name, v in match.bindings.items() if name == "x" or name.endswith("kernel"))
+    work = Work(cost.flops, transcendentals, read + planes + extra_bytes, root.bytes + planes)
     return Offer(
-        kernel=TILED if tiled else _name(convolution),
-        work=work,
-        exact=False,
-        envelope=measured,
-        efficiency=TILED_EFFICIENCY if tiled else _efficiency(convolution, LANES[root.dtype]),
-        temporary_bytes=padded,
+        kernel=kernel, work=work, exact=False, envelope=measured, efficiency=cost.efficiency, temporary_bytes=planes
     )
+
+
+def _lanes(tape: Tape, match: Match) -> int:
+    return LANES[tape.ops[match.root].type.dtype]
+
+
+def _computed_bytes(tape: Tape, match: Match) -> int:
+    """Counts the bytes of an element as the kernels compute it."""
+    return 8 if tape.ops[match.root].type.dtype == "f64" else 4
 
 
 def _plane_elements(convolution: Problem) -> int:
@@ -93,7 +154,7 @@ def _efficiency(convolution: Problem, lanes: int) -> float:
     registers = -(-positions // lanes)
     dense = convolution.result[1] * width / (registers * lanes)
     if convolution.rows <= 1:
-        return max(0.01, 0.25 * dense)  # one row has no reuse: it is bound by loads
+        return max(0.01, DEPTHWISE_EFFICIENCY * dense)
     tall = 8 if convolution.rows > 4 else 4
     rows = convolution.rows / (-(-convolution.rows // tall) * tall)
     steps = convolution.steps / (convolution.steps + 24)

@@ -11,14 +11,14 @@ Declines: TP205 where bits must equal the recorded ones; TP206 for dtypes that a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from topos_core.errors import InternalError
 from topos_core.kernels.convolution.activations import CLAMPED, epilogue
 from topos_core.kernels.convolution.choice import by_tiles
+from topos_core.kernels.convolution.factors import fold_vectors
 from topos_core.kernels.convolution.offering import offer_convolution
 from topos_core.kernels.convolution.runner import make_runner
 from topos_core.kernels.kernel import Decline, Offer, Terms
@@ -60,42 +60,3 @@ def prepare(
     residual = "residual" if facts.residual else None
     tiled = by_tiles(tape, match, convolution, off)
     return make_runner(convolution, dtype, weights, fold, factors, after, residual, tiled)
-
-
-def fold_vectors(bindings: Mapping[str, np.ndarray], facts: EpilogueFacts) -> tuple[np.ndarray, np.ndarray]:
-    """Gives the f64 factor and summand per output channel of bias and batch norm."""
-    channels = facts.convolution.out_channels
-
-    def vector(name: str, absent: float) -> np.ndarray:
-        if name not in bindings:
-            return np.full(channels, absent)
-        return bindings[name].astype(np.float64).reshape(channels)
-
-    shift = vector("bias", 0.0)
-    if facts.norm is None:
-        return _stepped(
-            np.ones(channels), shift, [vector(f"step{k}", 0.0) for k in range(len(facts.steps))], facts.steps
-        )
-    with np.errstate(all="ignore"):
-        factor = vector("bn_scale", 1.0) / np.sqrt(vector("bn_variance", 1.0) + facts.norm)
-        return factor, (shift - vector("bn_mean", 0.0)) * factor + vector("bn_shift", 0.0)
-
-
-def _stepped(
-    factor: np.ndarray, shift: np.ndarray, vectors: Sequence[np.ndarray], steps: Sequence[str]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Folds one step per vector into the factor and the summand."""
-    with np.errstate(all="ignore"):
-        for step, vector in zip(steps, vectors, strict=True):
-            match step:
-                case "add":
-                    shift = shift + vector
-                case "sub":
-                    shift = shift - vector
-                case "mul":
-                    factor, shift = factor * vector, shift * vector
-                case "div":
-                    factor, shift = factor / vector, shift / vector
-                case _:
-                    raise InternalError(f"an epilogue has a step {step}")
-    return factor, shift

@@ -31,6 +31,7 @@ TILE: Final = (
     "turn",  # address of the epilogue that turns a tile of this height, 0 for none
     "finished",  # 1 where `sums` are results already and are only to be stored
     "first", "last",  # positions of the tile that exist, for `spread`
+    "source",  # what a producer reads for the chunk's first position
 )  # fmt: skip
 """Words of a register tile's block."""
 
@@ -54,6 +55,7 @@ CONTRACTION: Final = (
     "offsets",  # address of i64[steps]
     "copied_offsets",  # address of i64[steps] for a copied tile
     "copied_pitch",  # elements between steps of a copied tile
+    "producer", "produced",  # address of a kernel (tile block, its own words) that makes a chunk's right operand; 0 for none
     "reach",  # the largest of `offsets`
     "positions",  # of a slice, in the pitch of `right`
     "chunk_positions",
@@ -75,6 +77,24 @@ CONTRACTION: Final = (
     "runs_at", "sums_at", "copied_at",  # bytes into a slot; the tile's block stands at its start
 )  # fmt: skip
 """Words of a contraction: `out[b, g, r, p] = sum over k of left[g, r, k] * right[b, g, p + offsets[k]]`, finished."""
+
+DEPTHWISE: Final = (
+    "channels",  # steps of the contraction
+    "multiplier",  # channels that read one channel of the image
+    "channel_step",  # elements between channels of the image
+    "pitch",  # elements between channels of what is made
+    "taps",
+    "offsets",  # address of i64[taps]: elements from a position to what the tap reads
+    "weights",  # address of [channels, taps]
+    "scale", "shift",  # addresses, one value per channel
+    "limits",
+    "masks",  # address of i64[registers, taps] or, for rows, i64[registers of a row, columns of the window and one]
+    "row_pitch",  # positions from row to row, and elements of the image
+    "registers",  # of a row
+    "height",  # rows of the image
+    "row_low", "column_low",  # what is added before the image
+)  # fmt: skip
+"""Words of a depthwise convolution that makes the right operand of a pointwise one."""
 
 LANES, RUNS, ACROSS = 0, 1, 2
 """Epilogues: lane by lane, by runs of lanes in masked stores, or turned so that a position's rows are stored together."""

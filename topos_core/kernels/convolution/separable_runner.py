@@ -1,0 +1,185 @@
+"""A depthwise and a pointwise convolution from bindings to result: layouts and dtypes at the edges, known weights packed.
+
+The pointwise convolution may count positions in its own way (batch and width in one axis, say); what it writes is looked at
+through the depthwise result's axes, which both number alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from topos_core.kernels.convolution.activations import epilogue
+from topos_core.kernels.convolution.engine import Operands
+from topos_core.kernels.convolution.factors import fold_vectors
+from topos_core.kernels.convolution.geometry import SPATIAL, pair
+from topos_core.kernels.convolution.runner import REMEMBERED, image_axes, kernel_rows
+from topos_core.kernels.convolution.separable import Separable
+from topos_core.kernels.launch import address_of
+from topos_core.kernels.layouts import arrange, restore
+from topos_core.matching.facts import DepthwisePointwiseFacts, EpilogueFacts
+from topos_core.ops.cast import cast_array
+from topos_core.tape.type import numpy_dtype
+
+SIDES = ("depthwise", "pointwise")
+
+
+class Weights(NamedTuple):
+    """One convolution's kernel as rows, and scale and shift per output channel; all dense."""
+
+    rows: np.ndarray
+    scale: np.ndarray
+    shift: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Runs one match.
+
+    Args:
+        facts: Of both convolutions.
+        dtype: The recorded dtype; f16 and bf16 are computed in f32 and rounded once.
+        engine: Does the work in f32 or f64.
+        known: By side, what is known beforehand.
+        images, results: By strides of what the engine reads or writes in place, its own strides.
+    """
+
+    facts: DepthwisePointwiseFacts
+    dtype: np.dtype
+    engine: Separable
+    known: Mapping[str, Weights]
+    images: dict[tuple[int, ...], tuple[int, ...]]
+    results: dict[tuple[int, ...], tuple[int, ...]]
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Counts planes and tile buffers, and what other dtypes need at the edges."""
+        straight = self.dtype == self.engine.dtype
+        size = self.engine.problem.batch * self.engine.problem.rows * self.engine.problem.positions
+        return self.engine.scratch_bytes + (0 if straight else size * self.engine.dtype.itemsize)
+
+    @property
+    def any_order(self) -> bool:
+        """Tells that the root may have any strides; see `Prepared`."""
+        return self.dtype == self.engine.dtype
+
+    def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
+        """Runs the match; see `Prepared`."""
+        result, dtype = out["result"], self.engine.dtype
+        if not result.size:
+            return
+        taps, mixing = (self.known.get(side) or self._weights(side, bindings) for side in SIDES)
+        x, image = self._image(bindings["x"])
+        residual = bindings.get("pointwise_residual")
+        strides = self._result(result)
+        target = result
+        if strides is None:
+            target = np.empty((self.engine.problem.batch, self.engine.problem.rows, *self.engine.problem.result), dtype)
+            strides = _steps(target)
+            if residual is not None:
+                residual = np.ascontiguousarray(self._placed(residual), dtype)
+        elif residual is not None and (residual.strides != result.strides or residual.dtype != dtype):
+            alike = np.empty_like(result)  # its strides are the root's, for a root that fills its memory
+            alike[...] = residual
+            residual = alike
+        batch, rows, *spatial = strides
+        operands = Operands(
+            address_of(x), address_of(mixing.rows), address_of(mixing.scale), address_of(mixing.shift),
+            address_of(residual) if residual is not None else 0, address_of(target),
+            address_of(taps.rows), address_of(taps.scale), address_of(taps.shift),
+        )  # fmt: skip
+        self.engine.run(image, (batch, 0, rows, *spatial), operands, threads)
+        if target is not result:
+            self._deliver(target, result)
+
+    def _image(self, x: np.ndarray) -> tuple[np.ndarray, tuple[int, ...]]:
+        """Gives the image and its strides in elements: batch, channel, depth, height, width."""
+        known = self.images.get(x.strides)
+        if known is not None and x.dtype == self.engine.dtype:
+            return x, known
+        axes = image_axes(x, self.facts.depthwise.convolution, self.engine.source)
+        axes = axes.astype(self.engine.dtype, copy=False)
+        if any(stride % axes.itemsize for stride in axes.strides):
+            axes = np.ascontiguousarray(axes)
+        strides = _steps(axes)
+        if x.size and address_of(axes) == address_of(x) and len(self.images) < REMEMBERED:
+            self.images[x.strides] = strides
+        return axes, strides
+
+    def _result(self, result: np.ndarray) -> tuple[int, ...] | None:
+        """Gives the strides by which the engine writes a root, or None where it needs a temporary."""
+        known = self.results.get(result.strides)
+        if known is not None:
+            return known
+        if result.dtype != self.engine.dtype or np.empty_like(result).strides != result.strides:
+            return None
+        placed = self._placed(result)
+        if address_of(placed) != address_of(result):
+            return None
+        if len(self.results) < REMEMBERED:
+            self.results[result.strides] = _steps(placed)
+        return _steps(placed)
+
+    def _weights(self, side: str, bindings: Mapping[str, np.ndarray]) -> Weights:
+        own = {name.removeprefix(f"{side}_"): array for name, array in bindings.items() if name.startswith(f"{side}_")}
+        return weights_of(getattr(self.facts, side), own, self.engine.dtype)
+
+    def _placed(self, array: np.ndarray) -> np.ndarray:
+        """Looks at a root as [batch, channel, depth, height, width]; a copy where strides cannot say it."""
+        image, before = self.facts.pointwise.convolution.image, self.facts.depthwise.result
+        counted = tuple(role for role in image.roles if role != "f")
+        arranged = arrange(array, self.facts.pointwise.result, (*counted, "g", "f"))
+        axes = [axis for axis, role in enumerate(before.roles) if role not in "gf"]
+        shaped = arranged.reshape([before.shape[axis] for axis in axes] + [arranged.shape[-1]])
+        order = [axes.index(axis) for role in ("b", *SPATIAL) for axis in self._ranked(role)]
+        moved = shaped.transpose([len(axes), *order])
+        of = self.engine.problem
+        return moved.reshape(of.rows, of.batch, *of.result).swapaxes(0, 1)
+
+    def _deliver(self, placed: np.ndarray, result: np.ndarray) -> None:
+        """Brings [batch, channel, depth, height, width] into the root's layout and dtype; undoes `_placed`."""
+        image, before = self.facts.pointwise.convolution.image, self.facts.depthwise.result
+        axes = [axis for axis, role in enumerate(before.roles) if role not in "gf"]
+        order = [axis for role in ("b", *SPATIAL) for axis in self._ranked(role)]
+        shaped = placed.swapaxes(0, 1).reshape(placed.shape[1], *(before.shape[axis] for axis in order))
+        moved = shaped.transpose([1 + order.index(axis) for axis in axes] + [0])
+        counted = {role: extent for role, extent in zip(image.roles, image.shape, strict=True) if role != "f"}
+        arranged = moved.reshape(*counted.values(), 1, moved.shape[-1])
+        final = restore(arranged, self.facts.pointwise.result, (*counted, "g", "f"))
+        result[...] = cast_array(final, result.dtype).reshape(result.shape)
+
+    def _ranked(self, role: str) -> list[int]:
+        """Lists the axes of one number of the depthwise result, greatest first."""
+        before = self.facts.depthwise.result
+        return sorted((a for a, r in enumerate(before.roles) if r == role), key=lambda axis: before.rank[axis])
+
+
+def weights_of(facts: EpilogueFacts, bindings: Mapping[str, np.ndarray], dtype: np.dtype) -> Weights:
+    """Packs one convolution's kernel and folds its vectors."""
+    scale, shift = fold_vectors(bindings, facts)
+    return Weights(kernel_rows(bindings["kernel"], facts.convolution, dtype), scale.astype(dtype), shift.astype(dtype))
+
+
+def make_runner(
+    facts: DepthwisePointwiseFacts, dtype: str, bindings: Mapping[str, int], constants: Mapping[int, np.ndarray]
+) -> Runner:
+    """Builds the engine and packs a side of which every binding but the residual is known."""
+    computed = "f64" if dtype == "f64" else "f32"
+    first, second = pair(facts)
+    after = epilogue(facts.pointwise.activation, facts.pointwise.residual, facts.pointwise.residual_last)
+    engine = Separable(first, second, computed, epilogue(facts.depthwise.activation), after)
+    packed = {}
+    for side in SIDES:
+        own = {k.removeprefix(f"{side}_"): value for k, value in bindings.items() if k.startswith(f"{side}_")}
+        own.pop("residual", None)
+        if set(own.values()) <= constants.keys():
+            known = {name: constants[value] for name, value in own.items()}
+            packed[side] = weights_of(getattr(facts, side), known, numpy_dtype(computed))
+    return Runner(facts, numpy_dtype(dtype), engine, packed, {}, {})
+
+
+def _steps(array: np.ndarray) -> tuple[int, ...]:
+    return tuple(stride // array.itemsize for stride in array.strides)
