@@ -76,3 +76,34 @@ def test_add_norm_writes_the_sum_back():
     wide = (x + y).astype(np.float64)
     normal = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
     close(result, normal * scale + shift, "f32", 8.0)
+
+
+@pytest.mark.parametrize("norm", [nn.layer_norm, nn.rms_norm])
+@pytest.mark.parametrize("width", [2, 15, 17, 40, 9000])
+def test_add_norm_normalises_the_sum_before_it_was_rounded(norm, width):
+    random = np.random.default_rng(0)
+    x = (random.standard_normal((5, width)) * 0.1 + (1e4 if norm is nn.layer_norm else 0)).astype(np.float32)
+    y = random.standard_normal((5, width)).astype(np.float32)
+    tape = tp.trace(lambda x, y: norm(x + y), f"f32[5,{width}]", f"f32[5,{width}]")
+    plan = tp.plan(tape, cost="always")
+    assert [d.match.pattern for d in plan.taken] == ["add_norm"]
+    (exact,) = interpret(widened(tape), [x.astype(np.float64), y.astype(np.float64)])
+    close(plan.run(x, y), exact, "f32")
+
+
+def test_add_norm_over_a_leading_axis_and_what_is_not_finite():
+    def program(x, y):
+        total = x + y
+        centred = total - total.mean(1, keepdims=True)
+        return centred / np.sqrt((centred * centred).mean(1, keepdims=True) + 1e-5), total
+
+    random = np.random.default_rng(0)
+    x, y = (random.standard_normal((3, 7, 5)).astype(np.float32) for _ in range(2))
+    x[0, 2, 1], y[1, 3, 3], x[2, 6, 0], y[2, 6, 0] = np.nan, np.inf, 3e38, 3e38
+    plan = tp.plan(tp.trace(program, "f32[3,7,5]", "f32[3,7,5]"), cost="always")
+    assert "add_norm" in [d.match.pattern for d in plan.taken]
+    with np.errstate(all="ignore"):
+        got, recorded = plan.run(x, y), program(x, y)
+    np.testing.assert_array_equal(got[1], recorded[1])
+    np.testing.assert_array_equal(np.isnan(got[0]), np.isnan(recorded[0]))
+    np.testing.assert_allclose(got[0], recorded[0], rtol=0, atol=1e-5)

@@ -40,6 +40,7 @@ class Runner:
         vectors: Bindings along the reduced labels: scale, shift.
         words: What the kernel's block holds besides.
         epsilon: f64[1].
+        residual: The binding that is added to x first, or None; the sum is then a named result.
     """
 
     facts: CoreFacts
@@ -52,12 +53,14 @@ class Runner:
     vectors: Mapping[str, Sequence[str]]
     words: Mapping[str, int]
     epsilon: np.ndarray
+    residual: str | None = None
 
     @property
     def scratch_bytes(self) -> int:
         """Counts the copies that have rows, and a worker's own memory."""
         size = math.prod(self.extents) * self.dtype.itemsize
-        return (2 * size if self.copied else 0) + self._slot_bytes()
+        copies = 2 if self.residual is None else 4
+        return (copies * size if self.copied else 0) + self._slot_bytes()
 
     @property
     def any_order(self) -> bool:
@@ -69,11 +72,20 @@ class Runner:
         result, x = out["result"], bindings["x"]
         if not result.size:
             return
-        if self.copied:
-            x = gathered(x, self.facts, (*self.kept, *self.reduced))
-        x = np.ascontiguousarray(x, self.dtype)
+        x = self._rows(x)
         straight = not self.copied and result.flags.c_contiguous and result.dtype == self.dtype
         target = result if straight else np.empty(x.size, self.dtype)
+        more: dict[str, np.ndarray] = {}
+        if self.residual is not None:
+            total = out["sum"]
+            fits = straight and total.flags.c_contiguous and total.dtype == self.dtype
+            more = {
+                "residual": self._rows(bindings[self.residual]),
+                "sum": total if fits else np.empty(x.size, self.dtype),
+            }
+            if not fits:  # the kernel's own stands in the order of rows
+                with np.errstate(all="ignore"):
+                    np.add(bindings["x"], bindings[self.residual], out=total)
         vectors = {
             name: vector_of(bindings[name], self.facts, name, labels, self.dtype)
             for name, labels in self.vectors.items()
@@ -81,11 +93,17 @@ class Runner:
         }
         if "shift" in vectors and "scale" not in vectors:
             vectors["scale"] = np.ones_like(vectors["shift"])
-        self._launch(x, target, vectors, threads if x.nbytes > THREAD_BYTES else 1)
+        self._launch(x, target, {**vectors, **more}, threads if x.nbytes > THREAD_BYTES else 1)
         if not straight:
             labels = (*self.kept, *self.reduced)
             shaped = scattered(target, self.facts, labels) if self.copied else target
             result[...] = cast_array(shaped.reshape(result.shape), result.dtype)
+
+    def _rows(self, array: np.ndarray) -> np.ndarray:
+        """Gives x, or what is added to it, densely in the order that the kernel reads."""
+        if self.copied:
+            array = gathered(array, self.facts, (*self.kept, *self.reduced))
+        return np.ascontiguousarray(array, self.dtype)
 
     def _launch(self, x: np.ndarray, target: np.ndarray, vectors: Mapping[str, np.ndarray], threads: int) -> None:
         outer, count, inner = self.extents
@@ -115,6 +133,7 @@ def make_runner(
     reduced: Sequence[str] = ("n",),
     *,
     columns: bool,
+    residual: str | None = None,
 ) -> Runner:
     """Chooses rows, columns or a copy; `name` is the kernel's without `_rows` or `_columns`."""
     computed = "f64" if dtype == "f64" else "f32"
@@ -133,6 +152,7 @@ def make_runner(
         vectors={vector: tuple(reduced) for vector in ("scale", "shift")},
         words={},
         epsilon=np.array([facts.constants.get("epsilon", 0.0)]),
+        residual=residual,
     )
 
 

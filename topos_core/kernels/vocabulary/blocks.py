@@ -195,6 +195,7 @@ ROWS: Final = (
     "chunk",  # outer rows per item, or inner columns per item
     "channels", "positions", "groups",  # of a group norm: count = channels * positions, scale and shift [groups, channels]
     "x",
+    "residual", "sum",  # what is added to x, and where the rounded sum goes
     "out",
     "scale", "shift",  # addresses; 0 for none
     "epsilon",  # address of one f64
