@@ -156,8 +156,15 @@ def programs() -> Mapping[str, tuple[Program, ...]]:
                 lambda x, scale, shift: nn.layer_norm(x, scale, shift),
                 {"x": "f32[7,768]", "scale": "f32[768]", "shift": "f32[768]"},
             ),
+            (
+                lambda x, scale, shift: nn.layer_norm(x.swapaxes(1, 2), scale, shift).swapaxes(1, 2),
+                {"x": "f32[2,300,40]", "scale": "f32[300]", "shift": "f32[300]"},
+            ),
         ),
-        "rms_norm": ((lambda x, scale: nn.rms_norm(x, scale), {"x": "f32[7,4096]", "scale": "f32[4096]"}),),
+        "rms_norm": (
+            (lambda x, scale: nn.rms_norm(x, scale), {"x": "f32[7,4096]", "scale": "f32[4096]"}),
+            (lambda x, scale: nn.rms_norm(x.swapaxes(0, 1), scale), {"x": "f32[300,40]", "scale": "f32[300]"}),
+        ),
         "group_norm": (
             (
                 lambda x, scale, shift: nn.group_norm(x, 4, scale, shift),

@@ -88,11 +88,14 @@ def work(tape: Tape, match: Match) -> Work:
 
 
 def _places(context: Context) -> Collection[int]:
-    """Lists where a layer or its activation can end, on tapes that have a layer norm."""
+    """Lists where a layer or its activation ends, on tapes that have a layer norm."""
     if not places("layer_norm")(context):
         return ()
-    activated = {v for v, op in enumerate(context.tape.ops) if op.name in linear_bias_activation.ROOTS}
-    return activated | set(places("linear")(context))
+    ends = set(places("linear")(context))
+    for value, op in enumerate(context.tape.ops):
+        if op.name in linear_bias_activation.ROOTS and match_at(context, linear_bias_activation.IDENTIFIER, value):
+            ends.add(value)
+    return ends
 
 
 def _centred(x: Any, scale: Any, shift: Any) -> Any:

@@ -98,6 +98,30 @@ def test_layer_norm_over_several_and_over_leading_axes():
     check(several, "layer_norm", (3, 5, 7), bound=4.0)
 
 
+def along_axis_1(x, scale, shift):
+    mean = x.mean(1, keepdims=True)
+    variance = ((x - mean) ** 2).mean(1, keepdims=True)
+    return (x - mean) / np.sqrt(variance + 1e-6) * scale[:, None] + shift[:, None]
+
+
+def squares_along_axis_1(x, scale):
+    return x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-6) * scale[:, None]
+
+
+@pytest.mark.parametrize("inner", [8, LANES - 1, LANES, LANES + 1, 255, 257])
+@pytest.mark.parametrize("count", [2, 31, 32, 33, 100])
+def test_norms_along_columns(inner, count):
+    check(along_axis_1, "layer_norm", (2, count, inner), (count,), (count,), bound=8.0)
+    check(squares_along_axis_1, "rms_norm", (2, count, inner), (count,), bound=8.0)
+
+
+def test_columns_that_are_not_finite_and_a_large_mean():
+    values = 1e3 + np.random.default_rng(1).standard_normal((2, 40, 20))
+    values[0, 3, 4], values[1, 5, 6], values[0, :, 9] = np.nan, np.inf, 5.0
+    with np.errstate(all="ignore"):
+        check(along_axis_1, "layer_norm", values.shape, (40,), (40,), values=values, bound=8.0)
+
+
 def test_a_large_mean_keeps_its_digits():
     random = np.random.default_rng(1)
     values = 1e4 + 0.1 * random.standard_normal((4, 300))

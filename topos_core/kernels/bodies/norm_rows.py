@@ -1,7 +1,8 @@
 """Layer norm and root mean square norm along rows of dense memory; scale and shift are rows.
 
 A layer norm's two passes go around a rounded centre whose error is corrected, as `channel_norm` does it. A residual may be
-added first: the rounded sum is stored, and what its rounding lost takes part in the norm (Knuth's exact sum of two).
+added first: the rounded sum is stored and normalised, and where a row's mean is large beside its spread, what the rounding lost
+takes part (Knuth's exact sum of two).
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import ROWS
 from topos_core.kernels.vocabulary.emitter import Emitter
 from topos_core.kernels.vocabulary.memory import loader, reader, smaller, square_root, storer, take
-from topos_core.kernels.vocabulary.rows import Step, row_map
+from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.totals import row_totals
 
 get = reader(ROWS)
 RUN = 8192  # elements that are summed before a double takes over
+FAR = 16.0  # a mean whose square is so many variances: then what rounding a sum lost counts
 
 
 def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
-    """Makes the kernel (block, worker) of a `ROWS` block whose inner extent is 1; scratch is three doubles.
+    """Makes the kernel (block, worker) of a `ROWS` block whose inner extent is 1; scratch is three doubles and, for a sum, 64 bytes further
+    a row.
 
     `kind` is `layer` or `rms`; `of` is `sum` where x and a residual are added.
     """
@@ -36,14 +39,12 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
     scaled = row_map(host, scalar, (1, 1), _scaled, values=3)
     affine = row_map(host, scalar, (1, 1, 1), _affine, values=3)
     add = row_map(host, scalar, (1, 1), lambda emitter, operands: emitter.add(*operands))
-    add_up_exactly = row_totals(host, scalar, _exact_spread, 2, sources=2)
-    plain_exactly = row_map(host, scalar, (1, 1), _of_sum(normalised), values=3)
-    scaled_exactly = row_map(host, scalar, (1, 1, 1), _of_sum(_scaled), values=3)
-    affine_exactly = row_map(host, scalar, (1, 1, 1, 1), _of_sum(_affine), values=3)
-    centred, run, summed = 1 if kind == "layer" else 0, RUN, 1 if of == "sum" else 0
+    spread_of_sum = row_totals(host, scalar, _exact_spread, 2, sources=2, stores=True)
+    centred, run, summed, far = 1 if kind == "layer" else 0, RUN, 1 if of == "sum" else 0, FAR
 
     def norm(args, worker):  # type: ignore[no-untyped-def]
         sums = get(args, "scratch") + worker * get(args, "slot_bytes")
+        deviations = sums + 64
         count, scale, shift = get(args, "count"), get(args, "scale"), get(args, "shift")
         total, epsilon = wide(count), load(get(args, "epsilon"), 0)
         item = take(get(args, "counter"))
@@ -51,28 +52,33 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
             first = item * get(args, "chunk")
             for row in range(first, smaller(get(args, "outer"), first + get(args, "chunk"))):
                 at_row = row * count * size
-                x, out, rest = get(args, "x") + at_row, get(args, "out") + at_row, get(args, "residual") + at_row
-                whole = x
+                x, out = get(args, "x") + at_row, get(args, "out") + at_row
                 if summed == 1:
-                    whole = get(args, "sum") + at_row
-                    add(whole, x, rest, count)
+                    x = get(args, "sum") + at_row
+                    add(x, get(args, "x") + at_row, get(args, "residual") + at_row, count)
                 for k in range(3):
                     store(sums, k, 0.0)
                 if centred == 1:
                     at = 0
                     while at < count:
-                        add_up(sums, whole + at * size, number(0), smaller(run, count - at))
+                        add_up(sums, x + at * size, number(0), smaller(run, count - at))
                         at += run
                 center = number(load(sums, 0) / total)
                 at = 0
                 while at < count:
-                    length = smaller(run, count - at)
-                    if summed == 1:
-                        add_up_exactly(sums + 8, x + at * size, rest + at * size, center, length)
-                    else:
-                        add_up_spread(sums + 8, x + at * size, center, length)
+                    add_up_spread(sums + 8, x + at * size, center, smaller(run, count - at))
                     at += run
                 off, variance = 0.0, load(sums, 2) / total
+                if summed == 1 and centred == 1 and center * center > far * variance:
+                    store(sums, 1, 0.0)
+                    store(sums, 2, 0.0)
+                    a, b = get(args, "x") + at_row, get(args, "residual") + at_row
+                    x, at = deviations, 0
+                    while at < count:
+                        length = smaller(run, count - at)
+                        spread_of_sum(x + at * size, sums + 8, a + at * size, b + at * size, center, length)
+                        at += run
+                    center, variance = number(0), load(sums, 2) / total
                 if centred == 1:
                     off = load(sums, 1) / total
                     variance -= off * off
@@ -81,14 +87,7 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
                         variance = INFINITY  # the squares overflowed, as the recorded ones do
                 factor = 1.0 / square_root(variance + epsilon)
                 factor_here, summand = number(factor), number(-off * factor)
-                if summed == 1:
-                    if scale == 0:
-                        plain_exactly(out, x, rest, center, factor_here, summand, count)
-                    elif shift == 0:
-                        scaled_exactly(out, x, rest, scale, center, factor_here, summand, count)
-                    else:
-                        affine_exactly(out, x, rest, scale, shift, center, factor_here, summand, count)
-                elif scale == 0:
+                if scale == 0:
                     plain(out, x, center, factor_here, summand, count)
                 elif shift == 0:
                     scaled(out, x, scale, center, factor_here, summand, count)
@@ -99,7 +98,7 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
     return norm
 
 
-def exact_deviation(emitter: Emitter, a: Any, b: Any, center: Any) -> Any:
+def _exact_deviation(emitter: Emitter, a: Any, b: Any, center: Any) -> Any:
     """Emits a + b - center, with what the sum's rounding lost; nothing is lost where the sum is not finite."""
     total = emitter.add(a, b)
     share = emitter.sub(total, a)
@@ -110,20 +109,9 @@ def exact_deviation(emitter: Emitter, a: Any, b: Any, center: Any) -> Any:
 
 
 def _exact_spread(emitter: Emitter, elements: Sequence[Any], center: Any) -> Sequence[Any]:
-    deviation = exact_deviation(emitter, *elements, center)
+    a, b = elements
+    deviation = _exact_deviation(emitter, a, b, center)
     return deviation, emitter.mul(deviation, deviation)
-
-
-def _of_sum(finish: Step) -> Step:
-    """Makes the step of a sum of two out of the step of one value."""
-
-    def step(emitter: Emitter, operands: Sequence[Any]) -> Any:
-        a, b, *vectors, center, factor, summand = operands
-        return finish(
-            emitter, [exact_deviation(emitter, a, b, center), *vectors, emitter.constant(0.0), factor, summand]
-        )
-
-    return step
 
 
 def _scaled(emitter: Emitter, operands: Sequence[Any]) -> Any:

@@ -21,6 +21,8 @@ NARROW: Final = 8
 """Columns of fewer neighbours are copied to rows: registers would stay empty."""
 COLUMNS: Final = 256
 """Neighbouring columns per item: their maxima and sums stay in the first-level cache."""
+SCRATCH_ROWS: Final = 5
+"""Rows of so many columns that a kernel along columns keeps."""
 ITEM_BYTES: Final = 32 << 10
 THREAD_BYTES: Final = 64 << 10
 """Of x, below which another thread costs more than it does."""
@@ -121,7 +123,8 @@ class Runner:
         launch(self.kernel, template(ROWS, words), threads)
 
     def _slot_bytes(self) -> int:
-        return aligned(2 * COLUMNS * self.dtype.itemsize)
+        row = 0 if self.residual is None else 64 + self.extents.length * self.dtype.itemsize
+        return aligned(max(SCRATCH_ROWS * COLUMNS * self.dtype.itemsize, row))
 
 
 def make_runner(

@@ -1,4 +1,6 @@
-"""`add_norm`: a row is added, written back as recorded, and normalised while it is in the cache, what rounding lost included.
+"""`add_norm`: a row is added, written back as recorded, and normalised while it is in the cache.
+
+Where a row's mean is large beside its spread, what rounding its sum lost takes part: else digits of the result would be gone.
 
 Declines: TP205 where bits must equal the recorded ones; TP206 for dtypes that are no floats.
 """
@@ -24,8 +26,8 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     """Offers the sum and the cached kernel for floats."""
     root = tape.ops[match.root].type
     return offer_core(
-        tape, match, terms, kernel="a sum and two passes over a row in the cache", flops=20 * root.size,
-        transcendentals=match.facts.extents["k"], efficiency=0.4, copied=copies(match.facts, ("n",), columns=False),
+        tape, match, terms, kernel="a sum and two passes over a row in the cache", flops=10 * root.size,
+        transcendentals=match.facts.extents["k"], efficiency=0.5, copied=copies(match.facts, ("n",), columns=False),
     )  # fmt: skip
 
 

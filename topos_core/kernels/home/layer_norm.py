@@ -1,4 +1,4 @@
-"""`layer_norm`: statistics and result of a row while it is in the cache, summed in f64 across runs.
+"""`layer_norm`: statistics and result of a row while it is in the cache, summed in f64 across runs, or of columns side by side.
 
 Declines: TP205 where bits must equal the recorded ones; TP206 for dtypes that are no floats.
 """
@@ -22,10 +22,10 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     root = tape.ops[match.root].type
     return offer_core(
         tape, match, terms, kernel="two passes over a row in the cache", flops=9 * root.size,
-        transcendentals=match.facts.extents["k"], efficiency=0.5, copied=copies(match.facts, ("n",), columns=False),
+        transcendentals=match.facts.extents["k"], efficiency=0.5, copied=copies(match.facts, ("n",), columns=True),
     )  # fmt: skip
 
 
 def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:
     """Chooses the layout."""
-    return make_runner(match.facts, tape.ops[match.root].type.dtype, "norm", ("layer",), columns=False)
+    return make_runner(match.facts, tape.ops[match.root].type.dtype, "norm", ("layer",), columns=True)

@@ -60,7 +60,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     return offer_core(
         tape, match, terms, kernel=f"rows normalised in the cache, register tiles over {facts.linear.extents['r']} products",
         flops=total.flops, transcendentals=facts.norm.extents["k"] + (2 * root.size if hard else 0),
-        efficiency=total.efficiency, copied=rows.copies(facts.norm, ("n",), columns=False), between=normalised.bytes,
+        efficiency=total.efficiency, copied=rows.copies(facts.norm, ("n",), columns=True), between=normalised.bytes,
         calls=2.0,
     )  # fmt: skip
 
@@ -69,7 +69,7 @@ def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Pr
     """Packs what is known of the layer."""
     facts: NormLinearFacts = match.facts
     dtype = tape.ops[match.root].type.dtype
-    norm = rows.make_runner(facts.norm, dtype, "norm", ("layer",), columns=False)
+    norm = rows.make_runner(facts.norm, dtype, "norm", ("layer",), columns=True)
     bound = {name: constants.get(match.bindings[name]) for name in ("weight", "bias") if name in match.bindings}
     after = epilogue(facts.linear.options.get("activation", "none"))
     return NormLinear(norm, products.make_runner(facts.linear, dtype, bound["weight"], bound.get("bias"), after))

@@ -64,6 +64,15 @@ class Emitter:
         """Multiplies and adds; one rounding where the machine has a fused instruction."""
         return self.add(self.mul(a, b), c)
 
+    def square_root(self, a: Any) -> Any:
+        """Takes the square root by the machine's own instruction; NaN below zero."""
+        lanes = f"v{self.type.count}" if isinstance(self.type, ir.VectorType) else ""
+        name = f"llvm.sqrt.{lanes}f{8 * self.element_bytes}"
+        function = self.builder.module.globals.get(name)
+        if function is None:
+            function = ir.Function(self.builder.module, ir.FunctionType(self.type, [self.type]), name)
+        return self.builder.call(function, [a])
+
     def at_least(self, a: Any, low: Any) -> Any:
         """Gives the larger of `a` and `low`; a NaN in `a` stays."""
         return self.builder.select(self.builder.fcmp_ordered("<", a, low), low, a)

@@ -20,23 +20,31 @@ Terms = Callable[[Emitter, Sequence[Any], Any], Sequence[Any]]
 UNROLLED = 4  # independent chains, so that additions overlap
 
 
-def row_totals(host: Host, scalar: Scalar, terms: Terms, count: int, sources: int = 1) -> Any:
+def row_totals(host: Host, scalar: Scalar, terms: Terms, count: int, sources: int = 1, *, stores: bool = False) -> Any:
     """Makes `totals(target, source..., value, length)`: target[k] += sum of the k-th term, for `count` terms.
 
-    `target` is f64. A call adds in the row's dtype; callers keep rows to a few thousand elements, so that no chain of
+    With `stores` it is `totals(stored, target, ...)`, and the first term of every element is stored. `target` is f64. A call adds in the row's dtype; callers keep rows to a few thousand elements, so that no chain of
     additions is long.
     """
 
     def totals(context: Any, *_: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            target, *read, value, length = arguments
-            _Totals(builder, host, scalar, terms, count, None).write(target, read, value, length)
+            stored, given = (arguments[0], arguments[1:]) if stores else (None, arguments)
+            target, *read, value, length = given
+            _Totals(builder, host, scalar, terms, count, stored).write(target, read, value, length)
             return context.get_dummy_value()
 
-        addresses = (types.int64,) * (1 + sources)
+        addresses = (types.int64,) * (1 + sources + stores)
         return types.void(*addresses, scalar.numba, types.int64), generate
 
-    names = ["context", "target", *(f"source{k}" for k in range(sources)), "value", "length"]
+    names = [
+        "context",
+        *(["stored"] if stores else []),
+        "target",
+        *(f"source{k}" for k in range(sources)),
+        "value",
+        "length",
+    ]
     return with_arity(totals, names)
 
 
