@@ -15,19 +15,10 @@ from tests.conformance.torch_models.zoo import models
 
 MODELS = {model.name: model for model in models()}
 SHARE_OF_CI = 16  # one small model in so many
-NOT_YET = {
-    "Swin-T": "attention",  # shifted windows: the mask is added by a reshape of windows into a batch
-    "Swin, small": "attention",
-    "SAM encoder, sdpa": "attention",  # relative positions are two products added to the scores
-    "SAM encoder, eager": "attention",
-    "T5, eager": "attention",  # unscaled scores with a bias of positions
-}
-"""The kind of layer that a model loses today."""
 
 
 def check(row: dict[str, Any]) -> None:
-    lost = [each for each in row["lost"] if not each.startswith(NOT_YET.get(row["model"], "nothing"))]
-    assert (lost, row["false"]) == ([], []), table([row], verbose=True)
+    assert (row["lost"], row["false"]) == ([], []), table([row], verbose=True)
     assert row["counts"]
 
 

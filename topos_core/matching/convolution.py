@@ -117,8 +117,9 @@ def _pointwise(
     first, last = channel[0], channel[-1]
     if last == rank - 1 or channel != list(range(first, last + 1)):
         return None
-    if len(reading.axes) < 3 and all(extent == 1 for extent in image.shape[last + 1 :]):
-        return None  # one pixel, and no axis of it in the result: a flattened image that meets a linear layer
+    flat = len(reading.axes) < 3 and len(kernel.shape) < 3
+    if flat and all(extent == 1 for extent in image.shape[last + 1 :]):
+        return None  # one pixel, no axis of which the kernel or the result has: a flattened image that meets a linear layer
     roles = ["b"] * first + ["f"] * len(channel) + [str(k) for k in range(rank - 1 - last)]
     if any(axis.kind == "plain" and axis.kept and role == "f" for axis, role in zip(axes, roles, strict=True)):
         return None

@@ -6,7 +6,7 @@ Recognises
     first or last, batch or channels of extent 1. The spelling does not matter: unfold and matmul, `sliding_window_view` and
     einsum or tensordot, stacked slices, shifted slices summed, strided views, gathers by constant tables. Without a
     window it is a convolution if an unbatched kernel meets an image of rank 3 or more whose channel axis precedes a
-    spatial one (1x1); one pixel whose axes the result has not is a linear layer.
+    spatial one (1x1); one pixel whose axes neither kernel nor result have is a linear layer.
 
 Why it pays
     The windows matrix repeats every element as often as windows overlap (9 times for 3x3); a kernel reads it once.
@@ -162,11 +162,15 @@ def _examples() -> tuple[Example, ...]:
     def pointwise(x: Any, w: Any) -> Any:
         return np.einsum("bchw,oc->bohw", x, w)
 
+    def one_pixel(x: Any, w: Any) -> Any:
+        return (x.reshape(2, 6) @ w.reshape(4, 6).T).reshape(2, 4, 1, 1)
+
     return (
         Example("windows and einsum", windows_einsum, {"x": "f32[2,3,6,6]", "w": "f32[4,3,3,3]"}),
         Example("shifted slices summed", shifted_slices, {"x": "f32[2,3,6,6]", "w": "f32[4,3,3,3]"}),
         Example("depthwise", depthwise, {"x": "f32[2,3,6,6]", "w": "f32[3,3,3]"}),
         Example("1x1", pointwise, {"x": "f32[2,3,6,6]", "w": "f32[4,3]"}),
+        Example("1x1 over one pixel", one_pixel, {"x": "f32[2,6,1,1]", "w": "f32[4,6,1,1]"}),
     )
 
 

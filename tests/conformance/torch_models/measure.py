@@ -19,6 +19,33 @@ from typing import Any
 from tests.conformance.torch_models.zoo import Model, models
 
 TABLE = Path(__file__).resolve().parents[3] / "docs" / "models.md"
+RECALL = """
+## What is found of every layer
+
+`python -m tests.conformance.torch_models.recall [--verbose] [NAME...]` sets the module tree and the exported graph of every model against the
+plan: each call of a convolution, a norm, GELU, SiLU, a linear layer (once more with the activation that reads it), and each softmax between
+two products. `--verbose` gives the reason of everything that is not taken. A region whose pattern computes no such layer is false.
+
+| layer | calls | taken | declined | blocked | near miss | lost |
+|---|---:|---:|---:|---:|---:|---:|
+| convolution | 486 | 485 | 1 | 0 | 0 | 0 |
+| batch norm | 369 | 369 | 0 | 0 | 0 | 0 |
+| layer norm | 283 | 280 | 3 | 0 | 0 | 0 |
+| RMS norm | 127 | 127 | 0 | 0 | 0 | 0 |
+| attention | 172 | 172 | 0 | 0 | 0 | 0 |
+| GELU | 130 | 130 | 0 | 0 | 0 | 0 |
+| SiLU | 97 | 97 | 0 | 0 | 0 | 0 |
+| linear | 1,001 | 997 | 4 | 0 | 0 | 0 |
+| linear + activation | 164 | 164 | 0 | 0 | 0 | 0 |
+
+No region is false. Declined are 3 norms of ConvNeXt-T and the convolution of U-Net's last step, whose kernels are not predicted to be
+faster, and four layers of Mixtral, the same.
+
+timm 1.0.31 and torchvision 0.28.0 have no build on PyPI for torch 2.13 without CUDA: torchvision stops while it registers its own ops. With
+those ops' names declared beforehand they import, and ResNet-50, ViT-B/16, EfficientNet-B0, ConvNeXt-T, Swin-T, MobileNetV3-small
+and RegNetY-004 of timm, ResNet-18 and MobileNetV2 of torchvision were planned: no convolution, norm, activation or linear layer of them is lost.
+"""
+"""The end of the page; its counts are those of `recall`."""
 FIGURES = Path(__file__).with_name("figures.json")
 
 
@@ -150,7 +177,7 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
             f"| {row['model']} | {row['parameters']:,} | {row['ops']:,} | {opaque} | {columns[0]} | {columns[1]} |"
             f" {row['trace_seconds']:.1f} + {row['plan_seconds']:.1f} | {row['peak_mib']:,} | {apart_from} |"
         )
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + RECALL
 
 
 if __name__ == "__main__":
