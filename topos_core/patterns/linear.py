@@ -113,6 +113,10 @@ def _residual(x: Any, w: Any) -> Any:
     return x @ w + x
 
 
+def _wrong_axis(x: Any, w: Any, bias: Any) -> Any:
+    return x @ w + bias[None, :, None]
+
+
 PATTERN = Pattern(
     identifier="linear",
     documentation=__doc__ or "",
@@ -125,6 +129,11 @@ PATTERN = Pattern(
         Example("matmul", _matmul, {"x": "f32[4,5]", "w": "f32[5,6]", "bias": "f32[6]"}),
         Example("einsum with a transposed weight", _torch, {"x": "f32[2,3,5]", "w": "f32[6,5]", "bias": "f32[6]"}),
     ),
-    counterexamples=(Example("a residual is no bias", _residual, {"x": "f32[4,5]", "w": "f32[5,5]"}, "axis"),),
+    counterexamples=(
+        Example("a residual is no bias", _residual, {"x": "f32[4,5]", "w": "f32[5,5]"}),
+        Example(
+            "a bias along a batch axis", _wrong_axis, {"x": "f32[2,4,5]", "w": "f32[5,6]", "bias": "f32[4]"}, "axis"
+        ),
+    ),
     term=TERM,
 )
