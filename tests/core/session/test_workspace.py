@@ -5,7 +5,9 @@ import os
 import pytest
 
 from topos_core.errors import ConfigurationError
-from topos_core.session.workspace import Target, find_root, marked_files, open_workspace, parse_target
+from topos_core.session.configuration import Configuration
+from topos_core.session.settings import Settings
+from topos_core.session.workspace import Target, Workspace, find_root, marked_files, open_workspace, parse_target
 
 MARKED = "import topos_core as tp\n@tp.model(x=tp.f32[2])\ndef f(x): ...\n"
 
@@ -72,3 +74,10 @@ def test_folders_are_walked_for_marked_files_in_order(project):
     (project / "loop").symlink_to(project)
     found = [os.path.relpath(path, project) for path in marked_files(str(project), ("old/*",))]
     assert found == ["a.py", "b.py", "broken.py", "net.onnx", "models/net.py"]
+
+
+def test_a_limit_says_where_it_is_raised():
+    own = Workspace("/project", Configuration(seconds=5.0), Settings(seconds=9.0)).limits()
+    assert (own.seconds, own.seconds_in, own.memory_in) == (9.0, "your settings.toml", "[tool.topos]")
+    project = Workspace("/project", Configuration(seconds=5.0), Settings(memory=2**30)).limits()
+    assert (project.seconds, project.seconds_in, project.memory_in) == (5.0, "[tool.topos]", "your settings.toml")
