@@ -117,7 +117,10 @@ def _keep(name: str, threads: int, figures: dict[str, Any]) -> None:
     results["machine"] = machine()
     results["figures"].setdefault(name, {})[str(threads)] = figures
     if hasattr(os, "getloadavg"):
-        results.setdefault("loads", {}).setdefault(name, {})[str(threads)] = round(os.getloadavg()[0], 1)
+        load, loads = round(os.getloadavg()[0], 1), results.setdefault("loads", {}).setdefault(name, {})
+        loads.pop(str(threads), None)
+        if load > threads + 0.5:
+            loads[str(threads)] = load
     RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

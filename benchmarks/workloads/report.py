@@ -58,8 +58,7 @@ def write_report(results: Mapping[str, Any], docs: Path) -> None:
     lines = list(_head(results["machine"]))
     for count in counts:
         table = rows(results, count)
-        lines += _section(table, count)
-        lines += _load(results.get("loads", {}), count)
+        lines += _section(table, count, results.get("loads", {}))
     lines += ["", notes.strip(), ""]
     (docs / "BENCHMARKS.md").write_text("\n".join(lines), encoding="utf-8")
     _draw(rows(results, counts[0]), docs / "images" / "benchmarks.png")
@@ -75,28 +74,22 @@ def _head(machine: Mapping[str, Any]) -> Iterator[str]:
     yield "modules eager and compiled with frozen weights, `jax.jit`, ONNX graphs in onnxruntime and in OpenVINO (f32), and the"
     yield "program itself in NumPy. The faster variant of a peer counts: torch and jax in both orders of axes, onnxruntime also"
     yield "with bound results. Contenders have a process each and take turns. One thread: CPU time of the process, pinned to one"
-    yield "processor; several: wall time. `error` is the largest difference from the program in float64."
+    yield "processor; several: wall time. `error` is the largest difference from the program in float64. `load` is the load average"
+    yield "while a row was measured; `alone`: the machine did nothing else."
     yield ""
     yield f"{machine['processor']}, {machine['processors']} processors, Python {machine['python']}; {packages}."
     yield ""
     yield "![ratio of topos to the best peer](images/benchmarks.png)"
 
 
-def _load(loads: Mapping[str, Mapping[str, float]], threads: str) -> Iterator[str]:
-    seen = [each[threads] for each in loads.values() if threads in each]
-    if seen:
-        yield ""
-        yield f"Load average while these were measured: {min(seen):g} to {max(seen):g}; an idle machine shows about {threads}."
-
-
-def _section(table: list[Row], threads: str) -> Iterator[str]:
+def _section(table: list[Row], threads: str, loads: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     one = threads == "1"
     yield ""
     yield f"## {'One thread, CPU time' if one else f'{threads} threads, wall time'}"
     yield ""
     bar = "bar | " if one else ""
-    yield f"| workload | topos median (least) | best peer | ratio | {bar}error | error of the best peer | {' | '.join(FAMILIES)} |"
-    yield "|---" * (6 + one + len(FAMILIES)) + "|"
+    yield f"| workload | topos median (least) | best peer | ratio | {bar}error | error of the best peer | {' | '.join(FAMILIES)} | load |"
+    yield "|---" * (7 + one + len(FAMILIES)) + "|"
     for row in table:
         cells = [
             row.workload.title,
@@ -107,6 +100,7 @@ def _section(table: list[Row], threads: str) -> Iterator[str]:
             _error(row.topos),
             _error(row.peers[row.best]),
             *(_ms(row.peers[family]) if family in row.peers else "" for family in FAMILIES),
+            str(loads.get(row.workload.name, {}).get(threads, "alone")),
         ]
         yield "| " + " | ".join(cells) + " |"
     odd = [row.ratio for row in table if row.workload.bar is None]
