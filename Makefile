@@ -38,7 +38,7 @@ bench: install
 page:
 	cd web && npm ci && npm run check && npm test && npm run build
 
-# Packages the VS Code extension, and looks at the server with real editors (Emacs only where it is installed).
+# Packages the VS Code extension, and looks at the server with real editors (Emacs and VS Code only where they are installed).
 editors: install
 	cd editors/vscode && npm ci && npm run vsix
-	$(BIN)/python -m pytest tests/lsp/test_neovim.py tests/lsp/test_emacs.py -m 'conformance or not conformance'
+	$(BIN)/python -m pytest tests/lsp/test_neovim.py tests/lsp/test_emacs.py tests/lsp/test_vscode.py -m 'conformance or not conformance'

@@ -128,7 +128,7 @@ def _spinning(server, known):
             before = state(process)
             time.sleep(0.3)
             after = state(process)
-            if before and after and after[1] - before[1] > 15:
+            if before and after and after[1] - before[1] > 3:
                 return process
         time.sleep(0.02)
     raise TimeoutError("no process spins")
