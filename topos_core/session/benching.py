@@ -60,7 +60,7 @@ def bench_target(traced: Traced, request: Mapping[str, Any], progress: Report) -
     several = int(request.get("threads") or _processors())
     bench = _Bench(
         traced, plan.data.request, taking_part, sorted({1, several}), int(request.get("rounds") or 3),
-        float(request.get("seconds") or 0.3), progress,
+        0.3 if request.get("seconds") is None else float(request["seconds"]), progress,
     )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="topos-bench-") as folder:
         load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None

@@ -192,11 +192,11 @@ def openvino_own(folder: Path, threads: int) -> Runner:
     core = openvino.Core()
     inputs = case_inputs(folder)
     model = core.read_model(case_settings(folder)["entry"]["path"])
-    model.reshape({port: list(array.shape) for port, array in zip(model.inputs, inputs, strict=True)})
+    model.reshape({number: list(array.shape) for number, array in enumerate(inputs)})
     request = core.compile_model(model, "CPU", settings).create_infer_request()
     return Runner(
         lambda: request.infer(inputs, share_inputs=True, share_outputs=False),
-        lambda given: [given[port] for port in model.outputs],
+        lambda given: [np.array(given[port]) for port in request.model_outputs],
     )
 
 

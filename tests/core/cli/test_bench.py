@@ -59,3 +59,31 @@ def test_the_table_says_what_was_compared_and_the_picture_is_a_png(project, caps
 def test_a_contender_that_is_none_is_refused_with_those_that_are(project, capsys):
     assert bench("--with", "home,tensorflow") == 2
     assert "'tensorflow'; there are home, interpreter, torch" in capsys.readouterr().err
+
+
+def test_a_model_file_runs_in_the_runtimes_that_read_it(empty_project, capsys):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("openvino")
+    from tests.core.cli.test_model_files import write_model
+
+    write_model(empty_project)
+    arguments = [
+        "--rounds",
+        "1",
+        "--seconds",
+        "0",
+        "--threads",
+        "1",
+        "--regions",
+        "0",
+        "--with",
+        "onnxruntime,openvino",
+    ]
+    assert main(["bench", "net.onnx", "--dim", "N=2", "--json", *arguments]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [(row["contender"], row["failure"]) for row in document["model"]] == [
+        ("onnxruntime", None),
+        ("openvino", None),
+    ]
+    assert all(row["error"]["relative"] < 1e-5 for row in document["model"])
+    assert document["settings"]["seconds"] == 0
