@@ -150,6 +150,12 @@ def pinned(rows: int, steps: int, columns: int) -> Case:
     return lambda x: x @ w + b, {"x": f"f32[{rows},{steps}]"}
 
 
+def chain(x: Any) -> Any:
+    """Gives eight elementwise ops with a tanh and a sigmoid among them."""
+    y = np.tanh(x * 1.3 + 0.2) * x + 0.1
+    return np.maximum(1 / (1 + np.exp(-y)) * x, -0.2) - 0.05
+
+
 def cases() -> dict[str, Case]:
     """Lists the rows."""
     return {
@@ -253,6 +259,50 @@ def cases() -> dict[str, Case]:
         "depthwise pointwise 4x6x6": separable("2,4,6,6", 5),
         "layer norm linear 512x768x768": normed(512, 768, 768),
         "layer norm linear 8x64x64": normed(8, 64, 64),
+        "chain 8 ops 16M": (chain, {"x": "f32[16777216]"}),
+        "chain 8 ops 300x500": (chain, {"x": "f32[300,500]"}),
+        "chain 8 ops 4096": (chain, {"x": "f32[4096]"}),
+        "chain 8 ops 64": (chain, {"x": "f32[64]"}),
+        "chain 8 ops f64 1M": (chain, {"x": "f64[1048576]"}),
+        "chain 8 ops f16 1M": (chain, {"x": "f16[1048576]"}),
+        "chain 2 ops 1M": (lambda x, y: (x + y) * 0.5, {"x": "f32[1048576]", "y": "f32[1048576]"}),
+        "chain bias and gate 512x768": (
+            lambda x, b, g: np.maximum(x + b, 0) * g, {"x": "f32[512,768]", **vectors(768, "b"), "g": "f32[512,768]"},
+        ),
+        "chain 3 columns 100000x3": (
+            lambda x, b, g: np.maximum(x * b, g) - 1, {"x": "f32[100000,3]", **vectors(3, "b", "g")},
+        ),
+        "chain transposed operand 1024x1024": (
+            lambda x, y: np.abs(x - y.T) * 0.5, {"x": "f32[1024,1024]", "y": "f32[1024,1024]"},
+        ),
+        "chain of integers 1M": (lambda x, y: (x * 3 + y) & 255, {"x": "i32[1048576]", "y": "i32[1048576]"}),
+        "reduction of a difference 16M": (
+            lambda x, y: np.abs(x - y).sum(), {"x": "f32[16777216]", "y": "f32[16777216]"},
+        ),
+        "reduction of rows 4096x1024": (lambda x: np.exp(x).sum(-1), {"x": "f32[4096,1024]"}),
+        "reduction of columns 4096x1024": (lambda x: np.abs(x).sum(0), {"x": "f32[4096,1024]"}),
+        "reduction of short rows 50000x8": (lambda x: np.abs(x).max(-1), {"x": "f32[50000,8]"}),
+        "reduction of planes 32x64x28x28": (lambda x: np.abs(x).sum((0, 2, 3)), {"x": "f32[32,64,28,28]"}),
+        "reduction and division of rows 4096x1024": (
+            lambda x: x / (np.abs(x).sum(-1, keepdims=True) + 1e-6), {"x": "f32[4096,1024]"},
+        ),
+        "reduction and difference of columns 4096x1024": (
+            lambda x: np.abs(x - x.max(0)), {"x": "f32[4096,1024]"},
+        ),
+        "siblings 1M": (lambda x: (np.tanh(x), x * 2 + 1, np.abs(x)), {"x": "f32[1048576]"}),
+        "siblings matmul 64x256x16": (
+            lambda x, q, k, v: (x @ q, x @ k, x @ v), {"x": "f32[64,256]", **dict.fromkeys("qkv", "f32[256,16]")},
+        ),
+        "siblings matmul 1024x768x4": (
+            lambda x, q, k: (x @ q, x @ k), {"x": "f32[1024,768]", **dict.fromkeys("qk", "f32[768,4]")},
+        ),
+        "matmul of batches 48x128x64": (
+            lambda q, k: q @ k.swapaxes(-1, -2), {"q": "f32[48,128,64]", "k": "f32[48,128,64]"},
+        ),
+        "matmul of batches 8x256x256": (lambda a, b: a @ b, {"a": "f32[8,256,256]", "b": "f32[8,256,256]"}),
+        "matmul spelled 8x32x32": (
+            lambda a, b: (a[:, :, :, None] * b[:, None]).sum(2), {"a": "f32[8,32,32]", "b": "f32[8,32,32]"},
+        ),
         "softmax 4096x1024": (lambda x: nn.softmax(x), {"x": "f32[4096,1024]"}),
         "softmax axis 1 8x64x56x56": (lambda x: nn.softmax(x, axis=1), {"x": "f32[8,64,56,56]"}),
         "softmax 32x10": (lambda x: nn.softmax(x), {"x": "f32[32,10]"}),

@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from topos_core import nn
+from topos_core import erf, nn
 from topos_core.kernels.envelope_table import PROBE, RELATIVE
 from topos_core.kernels.home.manifest import WITH_VARIANTS, patterns
 from topos_core.kernels.probes import KINDS, Probe, Program, measure, probes
@@ -181,6 +181,26 @@ def programs() -> Mapping[str, tuple[Program, ...]]:
             (lambda x: nn.gelu(x), {"x": "f32[5000]"}), (lambda x: nn.gelu(x, "tanh"), {"x": "f32[5000]"}),
         ),
         "silu": ((lambda x: nn.silu(x), {"x": "f32[5000]"}),),
+        "elementwise_chain": (
+            (lambda x, y: np.exp(x * 0.5) * np.tanh(y) - erf(x + y), {"x": "f32[5000]", "y": "f32[5000]"}),
+            (lambda x, y: x**2 / (1.0 + np.abs(y) ** 3), {"x": "f32[50,70]", "y": "f32[70]"}),
+        ),
+        "elementwise_reduction": (
+            (lambda x: np.abs(x).sum(-1), {"x": "f32[7,9000]"}), (lambda x: np.abs(x).sum(0), {"x": "f32[900,70]"}),
+            (lambda x, y: np.exp(x - y).sum(), {"x": "f32[100000]", "y": "f32[100000]"}),
+        ),
+        "reduction_elementwise": (
+            (lambda x: x / (np.abs(x).sum(-1, keepdims=True) + 1), {"x": "f32[7,9000]"}),
+            (lambda x: np.tanh(x - x.mean(0)), {"x": "f32[900,70]"}),
+        ),
+        "sibling_elementwise": ((lambda x, y: (np.exp(x * 0.5), np.tanh(x) * y, erf(x)), {"x": "f32[5000]", "y": "f32[5000]"}),),
+        "matmul": (
+            (lambda q, k: q @ k.swapaxes(-1, -2), {"q": "f32[3,40,768]", "k": "f32[3,50,768]"}),
+            (lambda a, b: a @ b, {"a": "f32[2,9,4096]", "b": "f32[2,4096,20]"}),
+        ),
+        "sibling_matmul": (
+            (lambda x, a, b: (x @ a, x @ b), {"x": "f32[9,768]", "a": "f32[768,50]", "b": "f32[768,20]"}),
+        ),
         "batch_norm_inference": (
             (inferred, {"x": "f32[2,16,9,9]", **{k: v for k, v in vectors.items() if k != "b"}}),
         ),

@@ -12,6 +12,7 @@ from tests.core.plan.matches import match
 from tests.support.tapes import TapeBuilder
 from topos_core.cost.work import Work
 from topos_core.kernels.kernel import Decline, Offer
+from topos_core.matching.catalog import LAST
 from topos_core.matching.match import Match
 from topos_core.plan.decision import Decision
 from topos_core.plan.plan import PlanData
@@ -119,14 +120,16 @@ def check_plan(tape: Tape, pool: list[Match], plan: PlanData) -> None:
     made = {v for step in plan.schedule.steps for v in step.produces}
     assert not made & {v for m in taken for v in m.computing - m.produced}
 
-    # Every live match is decided once, is named inside a decided one, or says nothing that a larger one does not say.
+    # Every live match is decided once, is named inside a decided one, or says nothing that a larger one does not say; those
+    # elected last say nothing about ops that others speak of.
     decided = {d.match.id: d for d in plan.decisions}
     assert len(decided) == len(plan.decisions)
     named = {name for d in plan.decisions for name in d.contains}
     for m in pool:
         if alive[m.root] and m.id not in decided and m.id not in named:
             mine = boundary(tape, users, m).claims
-            assert any(mine <= boundary(tape, users, d.match).claims for d in plan.decisions), m.id
+            others = [boundary(tape, users, d.match).claims for d in plan.decisions]
+            assert any(mine <= other or (m.pattern in LAST and mine & other) for other in others), m.id
 
     for d in plan.decisions:
         check_decision(plan, decided, d)

@@ -21,6 +21,7 @@ from topos_core.document.finding import Finding, Related
 from topos_core.document.fixes import Sources
 from topos_core.document.places import Places, written
 from topos_core.document.told import About, Told
+from topos_core.matching.catalog import LAST
 from topos_core.matching.fingerprint import fingerprint, fold, near_miss_fingerprint
 from topos_core.matching.match import Match, NearMiss
 from topos_core.plan.decision import Decision, Number
@@ -328,8 +329,9 @@ class Composer:
         elif "seconds_before" in numbers and "seconds_after" in numbers and d.code in ("TP204", "TP208", "TP203"):
             found.append(phrases.saves(numbers["benefit"], numbers["seconds_before"], machine))
         if d.contains:
-            inside = dict.fromkeys(facts.name(name.partition("@")[0]) for name in d.contains)
-            found.append(phrases.contains(list(inside)))
+            patterns = dict.fromkeys(name.partition("@")[0] for name in d.contains)
+            inside = [facts.name(pattern) for pattern in patterns if pattern not in LAST]  # those only restate its ops
+            found += [phrases.contains(inside)] if inside else []
         notes = [phrases.not_further(facts.name(miss.pattern), display(miss.sentence)) for miss in d.match.stopped]
         found += dict.fromkeys(notes)  # two candidates for one slot give one sentence
         return found

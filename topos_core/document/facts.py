@@ -7,10 +7,20 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 from topos_core.document.display import display
-from topos_core.matching.facts import ConvolutionFacts, EpilogueFacts, NormFacts, Window, WindowReduceFacts
+from topos_core.matching.expression import ExpressionFacts
+from topos_core.matching.facts import (
+    ConvolutionFacts,
+    EpilogueFacts,
+    NormFacts,
+    SiblingFacts,
+    Window,
+    WindowReduceFacts,
+)
 
 _REDUCERS: Final = {"max": "max pool", "min": "min pool", "sum": "sum over windows"}
 _ACTIVATIONS: Final = {"gelu_tanh": "gelu (tanh)", "gelu_erf": "gelu (erf)", "gelu_sigmoid": "gelu (sigmoid)"}
+SHOWN: Final = 12
+"""Ops of an expression that a table names."""
 _TITLES: Final = {
     "batch_norm_training": "batch norm (training)",
     "batch_norm_inference": "batch norm (inference)",
@@ -29,6 +39,11 @@ def title(pattern: str, facts: Any) -> str:
             return _window_reduce(facts)
         case NormFacts():
             return f"{name(pattern)}, {facts.channels} channel{'s' if facts.channels != 1 else ''}"
+        case ExpressionFacts():
+            several = f" and {len(facts.results)} results" if len(facts.results) > 1 else ""
+            return f"{name(pattern)} of {len(facts.steps)} ops{several}"
+        case SiblingFacts():
+            return f"{len(facts.columns)} sibling matmuls, {' + '.join(map(str, facts.columns))} columns"
     return name(pattern)
 
 
@@ -71,7 +86,21 @@ def table(facts: Any) -> dict[str, str]:
                 "elements per channel": str(facts.count),
                 "epsilon": f"{facts.epsilon:g}",
             }
+        case ExpressionFacts():
+            return _expression_table(facts)
+        case SiblingFacts():
+            columns = " + ".join(map(str, facts.columns))
+            return {"shared": f"{facts.rows}x{facts.steps}", "columns": columns}
     return _plain(facts)
+
+
+def _expression_table(facts: ExpressionFacts) -> dict[str, str]:
+    ops = [step.op for step in facts.steps]
+    shown = ", ".join(ops[:SHOWN]) + (f" and {len(ops) - SHOWN} more" if len(ops) > SHOWN else "")
+    rows = {"ops": shown, "positions": _extents(facts.extents) or "1"}
+    if facts.reduced:
+        rows["reduced axes"] = ", ".join(map(str, facts.reduced))
+    return rows
 
 
 def _plain(facts: Any) -> dict[str, str]:

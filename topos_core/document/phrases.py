@@ -115,6 +115,12 @@ def cost(before: Number, after: Number, machine: str) -> str:
     )
 
 
+def left(groups: Sequence[tuple[str, int]], machine: str) -> str:
+    """Counts the groups of ops that nothing else names and that run as recorded, because that is as fast."""
+    counted = ", ".join(f"{count} {name}{'s' if count > 1 else ''}" for name, count in groups)
+    return f"as recorded: {counted}, since no kernel is predicted to be faster (modelled, {machine})"
+
+
 def covered(winner: str, place: str) -> str:
     """Names the region that won the ops."""
     return f"declined: {winner} at {place} claims some of its ops and saves more"

@@ -80,6 +80,10 @@ class Consumer(Protocol):
     @property
     def name(self) -> str: ...  # noqa: D102
 
+    def concerns(self, pattern: str, /) -> bool:
+        """Says whether a pattern is any of this consumer's business: else its matches get no verdict."""
+        ...
+
     def offer(self, tape: Tape, match: Match, terms: Terms, /) -> Offer | Decline:
         """Says whether and how this consumer would act on the match."""
         ...

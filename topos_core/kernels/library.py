@@ -62,7 +62,7 @@ def _kernel(name: str, variant: tuple[str, ...], target: Host) -> Kernel:
 
 def load_or_compile(store: ObjectStore, name: str, variant: tuple[str, ...], target: Host) -> Kernel:
     """Loads a kernel from a store, or compiles it and keeps it there."""
-    key = "-".join((name, *variant, _digest(target)))
+    key = "-".join((name, *map(_short, variant), _digest(target)))
     code = store.get(key)
     compiled = code is None
     if code is None:
@@ -71,6 +71,11 @@ def load_or_compile(store: ObjectStore, name: str, variant: tuple[str, ...], tar
     engine = _load(code, target)
     address = engine.get_function_address(SYMBOL)
     return Kernel(name, variant, address, SIGNATURE(address), engine, compiled)
+
+
+def _short(variant: str) -> str:
+    """Gives a part of a file's name: a generated kernel's program is a text of any length."""
+    return variant if variant.isalnum() or len(variant) < 32 else hashlib.sha256(variant.encode()).hexdigest()[:32]
 
 
 def compile_kernel(name: str, variant: tuple[str, ...], target: Host) -> bytes:

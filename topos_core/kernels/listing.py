@@ -29,7 +29,7 @@ from topos_core.tape.type import TensorType, numpy_dtype
 LARGEST_SAMPLE: Final = 256 << 20
 """Bytes of arrays up to which a match is run once."""
 _FOLDER: Final = Path(__file__).parent
-_READS: Final = re.compile(r"^get = reader\((\w+)\)$", re.MULTILINE)
+_READS: Final = re.compile(r"^(?:get = reader\(|BLOCK: Final = )(\w+)\)?$", re.MULTILINE)
 _ADDRESS: Final = 1 << 32  # a larger word is a place in memory, which says nothing to a reader
 
 

@@ -28,6 +28,12 @@ ORDER: Final = (
 )  # fmt: skip
 """On equal claims the identifier listed earlier wins; patterns from outside come after all of these."""
 
+LAST: Final = frozenset((
+    "matmul", "elementwise_chain", "elementwise_reduction", "reduction_elementwise", "sibling_matmul",
+    "sibling_elementwise",
+))  # fmt: skip
+"""Searched and elected last, on what the others leave."""
+
 
 @cache
 def patterns() -> Mapping[str, Pattern]:

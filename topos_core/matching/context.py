@@ -39,6 +39,7 @@ class Context:
         self.forms = Forms(tape, self.readers, self.views)
         self.walked = 0
         self._live = {o.value for o in tape.observations} | set(tape.results)
+        self.observed = frozenset(o.value for o in tape.observations if o.kind != "output")
         self._answers: dict[tuple[str, int], Match | NearMiss | None] = {}
         self._shared: dict[Callable[[Context], Any], Any] = {}
 
@@ -82,6 +83,11 @@ class Context:
             applies = self.tape.ops[value].name in pattern.roots and self.is_live(value)
             self._answers[key] = pattern.find(self, value) if applies else None
         return self._answers[key]
+
+    def matched(self) -> list[Match]:
+        """Lists what the patterns that are not searched last have matched; complete when those that are begin."""
+        last = {pattern.identifier for pattern in self.patterns if pattern.last}
+        return [one for one in self._answers.values() if isinstance(one, Match) and one.pattern not in last]
 
     def once(self, build: Callable[[Context], T]) -> T:
         """Gives what `build` makes of this context, made once: tables that the patterns of a family share."""

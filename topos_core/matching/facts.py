@@ -189,3 +189,17 @@ class MultiHeadFacts:
     value: CoreFacts
     output: CoreFacts
     parts: Mapping[str, View]
+
+
+@dataclass(frozen=True, slots=True)
+class SiblingFacts:
+    """Products of `x: [rows, steps]` with `w0: [steps, columns[0]]` and so on; the last one is the root."""
+
+    rows: int
+    steps: int
+    columns: tuple[int, ...]
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """Names what the products give, in their order."""
+        return (*(f"sibling{number}" for number in range(len(self.columns) - 1)), "root")

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from topos_core.matching.answers import keys_of, tried
+from topos_core.matching.catalog import LAST
+from topos_core.matching.chains import LIMIT
 from topos_core.matching.context import Context
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Pattern
@@ -32,45 +34,52 @@ def search(tape: Tape, patterns: Iterable[Pattern], *, repeats: bool = True) -> 
         short = shortened(tape) if repeats else None
         if short is not None:
             context = Context(short.tape, patterns)
-            pool = unrolled(short, keys_of(context), _searched(context), tape.names)
-            if pool is not None:
-                return pool
+            found = _searched(context)
+            # a chain that was cut for its length was cut by its distance from the end, which is another on the whole tape
+            if not any(match.pattern in LAST and len(match.computing) >= LIMIT for match in found.matches):
+                pool = unrolled(short, keys_of(context), found, tape.names)
+                if pool is not None:
+                    return pool
         return _searched(Context(tape, patterns))
 
 
 def _searched(context: Context) -> Pool:
-    patterns = context.patterns
-    by_op: dict[str, list[int]] = {}
-    for k, pattern in enumerate(patterns):
-        for name in pattern.roots if pattern.where is None else ():
-            by_op.setdefault(name, []).append(k)
-    matches: list[Match] = []
-    near: list[NearMiss] = []
+    """Searches for what is elected last once all others have answered: only then is known what they leave."""
+    found: list[tuple[int, int, Match | NearMiss]] = []
     attempts = 0
-    by_value = _places(context, patterns)
-    for value, op in enumerate(context.tape.ops):
-        asked: Sequence[int] = by_op.get(op.name, ())
-        if value in by_value:
-            asked = sorted((*asked, *by_value[value]))
-        if not asked or not context.is_live(value):
-            continue
-        for k in asked:
-            attempts += 1
-            found = context.answer(patterns[k], value)
-            if isinstance(found, Match):
-                matches.append(found)
-            elif found is not None:
-                near.append(found)
+    for last in (False, True):
+        chosen = [k for k, pattern in enumerate(context.patterns) if pattern.last is last]
+        for value, asked in _asked(context, chosen):
+            for k in asked:
+                attempts += 1
+                answer = context.answer(context.patterns[k], value)
+                if answer is not None:
+                    found.append((value, k, answer))
+    found.sort(key=lambda one: one[:2])
+    matches = [answer for _, _, answer in found if isinstance(answer, Match)]
+    near = [answer for _, _, answer in found if isinstance(answer, NearMiss)]
     return _settled(context, matches, near, attempts)
 
 
-def _places(context: Context, patterns: Sequence[Pattern]) -> dict[int, list[int]]:
-    """Gives, by value, the numbers of patterns that know where they can answer."""
-    places: dict[int, list[int]] = {}
-    for k, pattern in enumerate(patterns):
-        for value in pattern.where(context) if pattern.where is not None else ():
-            places.setdefault(value, []).append(k)
-    return places
+def _asked(context: Context, chosen: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
+    """Gives live values with the numbers of the chosen patterns that can root there."""
+    by_op: dict[str, list[int]] = {}
+    by_value: dict[int, list[int]] = {}
+    for k in chosen:
+        pattern = context.patterns[k]
+        if pattern.where is None:
+            for name in pattern.roots:
+                by_op.setdefault(name, []).append(k)
+            continue
+        for value in pattern.where(context):
+            by_value.setdefault(value, []).append(k)
+    ops = context.tape.ops
+    for value in range(len(ops)) if by_op else sorted(by_value):
+        asked: Sequence[int] = by_op.get(ops[value].name, ())
+        if value in by_value:
+            asked = sorted((*asked, *by_value[value])) if asked else by_value[value]
+        if asked and context.is_live(value):
+            yield value, asked
 
 
 def _settled(context: Context, matches: list[Match], near: list[NearMiss], attempts: int) -> Pool:

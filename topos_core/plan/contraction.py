@@ -21,8 +21,12 @@ def find_cycle(
     if not suspects:
         return ()
     owner = {value: i for i in chosen for value in matches[i].produced}
+    spans = [(min(matches[i].produced), matches[i].root, i) for i in chosen if matches[i].named]
     for suspect in suspects:
-        loop = _loop(tape, owner, matches, suspect)
+        first = min(matches[suspect].produced)
+        # What is made before the first result cannot wait for it, unless another match has results on both sides.
+        alone = not any(low < first < high for low, high, i in spans if i != suspect)
+        loop = _loop(tape, owner, matches, suspect, first if alone else 0)
         if loop:
             return loop
     return ()
@@ -35,8 +39,8 @@ def _read_before_root(users: Sequence[Sequence[int]], match: Match) -> bool:
     )
 
 
-def _loop(tape: Tape, owner: dict[int, int], matches: Sequence[Match], start: int) -> tuple[int, ...]:
-    """Walks what `start` waits for, depth first; gives the matches on the way back to it."""
+def _loop(tape: Tape, owner: dict[int, int], matches: Sequence[Match], start: int, first: int) -> tuple[int, ...]:
+    """Walks what `start` waits for, depth first, down to value `first`; gives the matches on the way back to it."""
     produced = matches[start].produced
     came: dict[int, int] = {}
     stack = [(value, -1) for value in matches[start].bindings.values()]
@@ -49,7 +53,7 @@ def _loop(tape: Tape, owner: dict[int, int], matches: Sequence[Match], start: in
                     loop.add(owner[parent])
                 parent = came[parent]
             return tuple(sorted(loop))
-        if value in came:
+        if value in came or value < first:
             continue
         came[value] = parent
         at = owner.get(value)

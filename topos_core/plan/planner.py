@@ -14,13 +14,14 @@ from topos_core.cost.memory import Placement
 from topos_core.cost.profiles import machine
 from topos_core.errors import ConfigurationError
 from topos_core.kernels.kernel import Consumer, Decline, Dialect, Fidelity, Offer
+from topos_core.matching.catalog import LAST
 from topos_core.matching.match import Match
 from topos_core.plan.contraction import find_cycle
 from topos_core.plan.decision import Decision, Number
 from topos_core.plan.election import Candidate, Elector, families
 from topos_core.plan.liveness import Liveness, liveness, recorded_places
 from topos_core.plan.plan import Decided, PlanData, Pool
-from topos_core.plan.precedence import is_last, rank
+from topos_core.plan.precedence import rank
 from topos_core.plan.pricing import (
     Before,
     Recorded,
@@ -118,10 +119,12 @@ class Planner:
     def _decisions(self, request: Request) -> tuple[_Setting, Reading, tuple[Decision, ...]]:
         setting = self._setting(request)
         reads = reading(self.tape, self._users, request)
+        concerns = self.consumers[request.consumer].concerns
         ballots = [
             self._ballot(number, setting.plain[number], reads, request)
             for number, match in enumerate(self.pool.matches)
-            if reads.alive[match.root]  # a match that leads nowhere is dead code: nothing would run
+            # a match that leads nowhere is dead code: nothing would run
+            if reads.alive[match.root] and concerns(match.pattern)
         ]
         decisions = verdicts(
             self.tape, self.pool.matches, self._borders, ballots, reads, setting.elector, setting.families, self._cycle
@@ -238,6 +241,9 @@ class Planner:
         legal_only = request.cost == "always" or request.consumer != "home"
         return Standing(offer, numbers, weight(numbers, len(border.claims), legal_only=legal_only))
 
+    def _is_last(self, match: Match) -> bool:
+        return match.pattern in LAST or match.pattern in self.last
+
     def _candidate(self, number: int, standing: Standing) -> Candidate:
         match = self.pool.matches[number]
         return Candidate(
@@ -246,7 +252,7 @@ class Planner:
             weight=standing.weight,
             root=match.root,
             rank=self._ranks[match.pattern],
-            last=is_last(match.pattern) or match.pattern in self.last,
+            last=self._is_last(match),
         )
 
     def _ballot(self, number: int, plain: Ballot, reads: Reading, request: Request) -> Ballot:

@@ -102,7 +102,8 @@ def verdicts(
                 drafts[number] = council.set_aside(ballot, candidates)
             else:
                 drafts[number] = council.declined(ballot, election)
-        told = tuple(_nested(matches, borders, drafts))
+        last = frozenset(ballot.candidate.number for ballot in mine if ballot.candidate.last)
+        told = tuple(_nested(matches, borders, drafts, last))
         if state is not None:
             families.decided[family] = state, told
         reported += told
@@ -277,12 +278,16 @@ def _taken_reason(numbers: Mapping[str, Number]) -> str:
     return f"one kernel instead of {calls} recorded op{'' if calls == 1 else 's'}"
 
 
-def _nested(matches: Sequence[Match], borders: Sequence[Boundary], drafts: Mapping[int, Decision]) -> list[Decision]:
+def _nested(
+    matches: Sequence[Match], borders: Sequence[Boundary], drafts: Mapping[int, Decision], last: frozenset[int]
+) -> list[Decision]:
     """Reports the larger before the smaller: hides what a taken or blocked match contains, and names parents.
 
     A match inside a taken one is listed in `contains`, unless both are of one pattern. One that a blocked match would
     have covered is listed there. A match inside a larger one of its own pattern that says the same thing says nothing new.
     Of two on the same ops the one that the catalogue lists first is told, even where the other was taken in its place.
+    Those elected last speak for ops that nobody else has: they are told where they are taken, or where no other decision, and
+    no larger one of their own kind, is about any of their ops.
     """
     by_claim: dict[int, list[int]] = {}
     for number in drafts:
@@ -306,7 +311,20 @@ def _nested(matches: Sequence[Match], borders: Sequence[Boundary], drafts: Mappi
             hidden.add(number)
             if matches[holder].pattern != draft.match.pattern:
                 contains.setdefault(holder, []).append(draft.match.id)
-        elif any(_says_the_same(drafts[n], draft) for n in larger):
+        elif number not in last and any(_says_the_same(drafts[n], draft) for n in larger):
+            hidden.add(number)
+    quiet = [n for n in drafts if n in last and n not in hidden and drafts[n].verdict != "taken"]
+    for number in sorted(
+        quiet, key=lambda n: -len(borders[n].claims)
+    ):  # a larger one hides only where it is told itself
+        mine = borders[number].claims
+        beside = {n for claim in mine for n in by_claim[claim]} - {number}
+        others = beside - last
+        if drafts[number].match.named and all(
+            drafts[n].verdict != "taken" and borders[n].claims < mine for n in others
+        ):
+            others = set()  # siblings say more than each of them does
+        if others or any(n in last and n not in hidden and mine < borders[n].claims for n in beside):
             hidden.add(number)
     reported = []
     for number, draft in drafts.items():

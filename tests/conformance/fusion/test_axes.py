@@ -193,6 +193,22 @@ def test_rows_and_columns_of_a_square_are_not_confused(extent):
     runs_as_recorded(planned(columns, specs))
 
 
+@case(16)
+@pytest.mark.parametrize("extent", [4, 1])
+def test_a_reduction_and_its_map_meet_along_the_reduced_axis_alone(extent):
+    def along(x):
+        return x - x.max(0)
+
+    def across(x):
+        return x - x.max(0)[:, None]
+
+    specs = {"x": f"f32[{extent},{extent}]"}
+    for program in (along, across):
+        plan = planned(program, specs)
+        assert len(matches(plan, "reduction_elementwise")) == (extent > 1 and program is along)
+        runs_as_recorded(plan)
+
+
 @case(18)
 def test_two_convolutions_in_a_row_and_summed_are_two_convolutions():
     def program(x, a, b):

@@ -11,7 +11,6 @@ import pytest
 HERE = Path(__file__).parent
 WAITING = {
     55: "locks: a lost region fails the build",
-    102: "sibling_matmul is not in the catalogue yet",
 }
 
 

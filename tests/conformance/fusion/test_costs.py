@@ -68,3 +68,22 @@ def test_a_layer_norm_is_one_kernel_with_the_time_it_saves():
     assert found.numbers["benefit"].value > 0
     assert found.numbers["seconds_after"].value < found.numbers["seconds_before"].value
     assert len([step for step in plan.data.schedule.steps if step.match is not None]) == 1
+
+
+@case(102)
+def test_products_side_by_side_run_as_one_only_where_that_is_faster():
+    def program(x, q, k, v):
+        return x @ q, x @ k, x @ v
+
+    def decided(rows, width, columns):
+        weights = dict.fromkeys("qkv", f"f32[{width},{columns}]")
+        plan = tp.plan(tp.trace(program, x=f"f32[{rows},{width}]", **weights), machine="reference")
+        return next((d for d in plan.data.decisions if d.match.pattern == "sibling_matmul"), None)
+
+    narrow, single = decided(1024, 768, 4), decided(1, 768, 768)
+    assert narrow.verdict == "taken"
+    assert narrow.numbers["seconds_after"].value < narrow.numbers["seconds_before"].value
+    assert (single.verdict, single.code) == ("declined", "TP202")
+    before, after = (single.numbers[name] for name in ("seconds_before", "seconds_after"))
+    assert after.value > before.value
+    assert before.basis == after.basis == "modelled"

@@ -39,6 +39,16 @@ def test_a_round_trip_through_a_narrow_type_rounds():
     assert np.abs(want - unrounded).max() > 1e-3
 
 
+@case(73)
+def test_a_round_trip_through_a_narrow_type_inside_of_a_chain_rounds_too():
+    def program(x):
+        return (x * 1.5).astype(tp.bf16.dtype).astype("f4") + x
+
+    plan = planned(program, {"x": "f32[8,64]"}, fidelity="exact")
+    assert [found.match.pattern for found in plan.taken] == ["elementwise_chain"]
+    assert same_bits(run(plan)[0], recorded(plan)[0])
+
+
 @case(75)
 @pytest.mark.parametrize("fidelity", ["exact", "fast"])
 def test_ties_found_by_a_comparison_stay_ties(fidelity):
@@ -47,6 +57,7 @@ def test_ties_found_by_a_comparison_stay_ties(fidelity):
         return y == y.max(-1, keepdims=True)
 
     plan = planned(program, {"x": "bf16[16,64]"}, fidelity=fidelity)
+    assert "reduction_elementwise" in [found.match.pattern for found in plan.taken]  # every op of it is exact
     x = np.round(np.random.default_rng(0).standard_normal((16, 64)), 1)
     got, want = run(plan, x=x)[0], recorded(plan, x=x)[0]
     np.testing.assert_array_equal(got, want)

@@ -214,7 +214,10 @@ def test_a_left_side_that_was_transposed_twice_is_the_same_left_side():
     plan = planned(program, {"x": "f32[6,5]", "a": "f32[5,4]", "b": "f32[5,3]"})
     first, second = matches(plan, "linear")
     assert first.bindings["x"] == second.bindings["x"] == plan.tape.inputs[0]
+    (siblings,) = matches(plan, "sibling_matmul")
+    assert siblings.bindings["x"] == plan.tape.inputs[0]
     runs_as_recorded(plan)
+    runs_as_recorded(plan.what_if(off=["linear"]))
 
 
 @case(56)

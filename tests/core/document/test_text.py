@@ -46,7 +46,6 @@ def test_a_plan_is_told_verdict_first_and_the_larger_before_the_smaller() -> Non
         "          runs as loop nest\n"
         "          saves about N of N (modelled, reference)\n"
         "          moves N instead of N (counted)\n"
-        "          stablehlo: declined: the dialect has no name for it\n"
         "\n"
         "observed\n"
         "  model.py:8:5: %4 `product` by `tp.observe`; blocks linear_bias_activation@7\n"

@@ -16,6 +16,8 @@ TESTS = (
     "test_batch_norm.py::test_planes_around_the_thresholds",
     "test_batch_norm.py::test_row_blocks_around_their_size",
     "test_transcendental.py::test_special_values",
+    "test_expressions.py::test_tails_of_lanes",
+    "test_expressions.py::test_reductions_along_any_axes",
     "test_winograd.py::test_tails_of_registers_of_tiles",
     "test_winograd.py::test_every_epilogue_in_the_recorded_order",
     "test_depthwise_pointwise.py::test_tails_of_positions_and_rows",

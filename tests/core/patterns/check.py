@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from topos_core.matching.catalog import pattern, patterns
+from topos_core.matching.catalog import LAST, pattern, patterns
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.search import Pool, search
 from topos_core.ops.catalog import definition
@@ -53,6 +53,11 @@ def check_not(
         return None
     assert code in [m.code for m in told], [m.sentence for m in pool.near_misses]
     return next(m for m in told if m.code == code)
+
+
+def named(pool: Pool) -> set[str]:
+    """Gives the patterns that matched; those that are searched last only have what these leave."""
+    return {match.pattern for match in pool.matches} - LAST
 
 
 def match_at_result(tape: Tape, pool: Pool, identifier: str) -> Match | None:

@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.core.patterns.check import check, searched
+from tests.core.patterns.check import check, named, searched
 from topos_core import nn
+from topos_core.matching.catalog import LAST
 
 X = {"x": "f64[2,6,4,5]", "g": "f64[6]", "b": "f64[6]"}
 
@@ -43,12 +44,12 @@ def test_every_spelling_is_one_group_norm(spelling):
 
 def test_one_group_per_channel_is_an_instance_norm():
     _, pool = searched(lambda x, g, b: nn.group_norm(x, 6, g, b), X)
-    assert {m.pattern for m in pool.matches if len(m.bindings) == 3} == {"instance_norm"}
+    assert {m.pattern for m in pool.matches if len(m.bindings) == 3} - LAST == {"instance_norm"}
 
 
 def test_a_layer_norm_is_no_group_norm():
     _, pool = searched(lambda x, g, b: nn.layer_norm(x, g, b), {"x": "f64[4,5,6]", "g": "f64[6]", "b": "f64[6]"})
-    assert {m.pattern for m in pool.matches} == {"layer_norm"}
+    assert named(pool) == {"layer_norm"}
 
 
 def test_a_batch_norm_is_no_group_norm():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.core.patterns.check import check, searched
+from tests.core.patterns.check import check, named, searched
 from topos_core import nn
 
 X = {"x": "f64[2,6,4,5]", "g": "f64[6]", "b": "f64[6]"}
@@ -38,7 +38,7 @@ def test_every_spelling_is_one_instance_norm(spelling):
 
 def test_without_vectors_it_is_a_layer_norm():
     _, pool = searched(lambda x: nn.instance_norm(x), {"x": "f64[2,6,4,5]"})
-    assert {m.pattern for m in pool.matches} == {"layer_norm"}
+    assert named(pool) == {"layer_norm"}
 
 
 def test_statistics_over_the_batch_too_are_a_batch_norm():

@@ -21,6 +21,9 @@ class Answers:
     name: str = "home"
     answers: Mapping[str, Offer | Decline] = field(default_factory=dict)
 
+    def concerns(self, pattern: str, /) -> bool:
+        return True
+
     def offer(self, tape: Tape, match: Match, terms: Terms, /) -> Offer | Decline:
         key = f"{match.pattern}@{match.root}"
         return self.answers.get(key) or self.answers.get(match.pattern) or FREE

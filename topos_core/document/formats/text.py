@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from topos_core.document import phrases
+from topos_core.document import facts, phrases
+from topos_core.matching.catalog import LAST
 from topos_core.plan.decision import Number
 
 Document = Mapping[str, Any]
@@ -34,8 +36,15 @@ def render_plan(document: Document, *, colour: bool = False) -> str:
         settings.append(f"dialect {document['dialect']}")
     lines = [f"{paint('bold', document['target'])}  ({', '.join(settings)})", f"  {_counts(document['counts'], paint)}"]
     lines += _totals(document, machine)
-    for region, alike in _collapsed(_told(document["regions"])):
+    told = _told(document["regions"])
+    for region, alike in _collapsed(region for region in told if not _is_left(region)):
         lines += ["", *_region(region, alike, machine, paint)]
+    left = Counter(region["pattern"] for region in told if _is_left(region))
+    if left:
+        lines += [
+            "",
+            f"{'left':<9} {phrases.left([(facts.name(pattern), count) for pattern, count in left.items()], machine)}",
+        ]
     readers = [o for o in document["observations"] if o["kind"] != "output" and not o["ignored"]]
     if readers:
         lines += ["", "observed"]
@@ -112,6 +121,11 @@ def _told(regions: Sequence[Document]) -> list[Document]:
     for region in sorted(tops, key=lambda r: (_ORDER.index(r["verdict"]), r["root"])):
         add(region)
     return ordered
+
+
+def _is_left(region: Document) -> bool:
+    """Tells what only says that small ops stay what they are: each is told where it stands, not in a list."""
+    return region["code"] == "TP202" and region["pattern"] in LAST
 
 
 def _collapsed(regions: Iterable[Document]) -> list[tuple[Document, int]]:

@@ -26,6 +26,10 @@ class Home:
 
     name: str = "home"
 
+    def concerns(self, pattern: str, /) -> bool:
+        """Says yes: whatever is recognised could have a kernel."""
+        return True
+
     def offer(self, tape: Tape, match: Match, terms: Terms, /) -> Offer | Decline:
         """Says whether and how this machine would run the match."""
         if match.pattern not in patterns():

@@ -44,10 +44,13 @@ class _Cut(NamedTuple):
 
 
 class Product:
-    """A product of one shape and dtype (f32 or f64), ready to run; safe to run from several threads."""
+    """A product of one shape and dtype (f32 or f64), ready to run; safe to run from several threads.
 
-    def __init__(self, rows: int, steps: int, columns: int, dtype: str, epilogue: Epilogue) -> None:
-        self.rows, self.steps, self.columns = rows, steps, columns
+    With `batch`, so many products whose operands and results lie behind each other; nothing is packed then.
+    """
+
+    def __init__(self, rows: int, steps: int, columns: int, dtype: str, epilogue: Epilogue, batch: int = 1) -> None:
+        self.rows, self.steps, self.columns, self.batch = rows, steps, columns, batch
         self.dtype = numpy_dtype(dtype)
         self.lanes = host().lanes(dtype)
         shapes = tiles(host())
@@ -58,7 +61,7 @@ class Product:
         self.kernel = kernel("contraction", dtype)
         self.table = tile_table(dtype, epilogue.activation)
         self.spreading = kernel("activation", dtype, epilogue.activation) if epilogue.activation != "none" else None
-        self.ones, self.zeros = np.ones(rows, self.dtype), np.zeros(rows, self.dtype)
+        self.ones, self.zeros = np.ones(rows * batch, self.dtype), np.zeros(rows * batch, self.dtype)
         self.limits = np.array(epilogue.limits, self.dtype)
         self.epilogue = epilogue
         self.cuts: dict[tuple[int, bool, int], _Cut] = {}
@@ -102,18 +105,22 @@ class Product:
         return self._cut(1, False, self.columns).scratch_bytes
 
     def _cut(self, threads: int, packed: bool, row: int) -> _Cut:
-        flops = 2 * self.rows * self.steps * self.columns
+        flops = 2 * self.batch * self.rows * self.steps * self.columns
         threads = max(1, min(threads, flops // THREAD_FLOPS))
         width = self.vectors * self.lanes
         chunks = -(-self.columns // width)
         part = self.rows
-        while threads > 1 and chunks * -(-self.rows // part) < ITEMS_PER_THREAD * threads and part > self.tiles.tall:
+        while (
+            threads > 1
+            and self.batch * chunks * -(-self.rows // part) < ITEMS_PER_THREAD * threads
+            and part > self.tiles.tall
+        ):
             part = -(-part // (2 * self.tiles.tall)) * self.tiles.tall
         splits = -(-self.rows // part)
         offsets = np.arange(self.steps, dtype=np.int64) * (width if packed else self.columns)
         copied = np.arange(self.steps, dtype=np.int64) * width
         # many rows read a panel so often that an item copies it first, whatever lies behind it
-        size = UNBOUNDED if packed else 0 if part >= COPIED_ROWS else self.steps * self.columns
+        size = UNBOUNDED if packed else 0 if part >= COPIED_ROWS else self.batch * self.steps * self.columns
         runs_at = aligned(8 * len(TILE))
         sums_at = aligned(runs_at + max(32, 8 * self.lanes) * (self.vectors + self.tiles.widest))
         shapes = self.tiles
@@ -122,10 +129,10 @@ class Product:
         slack = shapes.widest * self.lanes
         slot = aligned(copied_at + (0 if packed else (self.steps * width + slack) * self.dtype.itemsize))
         block = template(CONTRACTION, {
-            "items": chunks * splits, "groups": 1, "depth": 1, "chunks": chunks, "splits": splits, "rows": self.rows,
+            "items": self.batch * chunks * splits, "groups": self.batch, "depth": 1, "chunks": chunks, "splits": splits, "rows": self.rows,
             "split_rows": part, "steps": self.steps, "tiles": address_of(self.table),
             "right_chunk": self.steps * width if packed else width,
-            "right_size": size, "offsets": address_of(offsets),
+            "right_group": self.steps * self.columns, "out_group": self.rows * row, "right_size": size, "offsets": address_of(offsets),
             "copied_offsets": address_of(copied), "copied_pitch": width,
             "reach": (self.steps - 1) * self.columns, "positions": self.columns, "chunk_positions": width,
             "pitch": self.columns, "width": self.columns, "out_row": row, "out_width": 1, "out_height": self.columns,

@@ -28,8 +28,14 @@ def offer_linear(
 def layer_cost(facts: CoreFacts, dtype: str, known: bool) -> Cost:
     """Counts a layer's products and sums; `known` says that its weight can be packed beforehand."""
     rows, steps, columns = (facts.extents[label] for label in ("b", "r", "n"))
-    flops = 2 * rows * steps * columns + 2 * rows * columns
-    return Cost(flops, _efficiency(rows, steps, columns, LANES.get(dtype, 16), known))
+    cost = product_cost(rows, steps, columns, dtype, known)
+    return cost._replace(flops=cost.flops + 2 * rows * columns)
+
+
+def product_cost(rows: int, steps: int, columns: int, dtype: str, known: bool, batch: int = 1) -> Cost:
+    """Counts a product, or a batch of them."""
+    efficiency = _efficiency(rows, steps, columns, LANES.get(dtype, 16), known)
+    return Cost(2 * batch * rows * steps * columns, efficiency)
 
 
 def is_known(tape: Tape, weight: int) -> bool:

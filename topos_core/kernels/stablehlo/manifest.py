@@ -17,6 +17,7 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.stablehlo.fidelity import measured
+from topos_core.matching.catalog import LAST
 from topos_core.matching.facts import ConvolutionFacts, NormFacts, WindowReduceFacts
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -30,6 +31,10 @@ class StableHlo:
     """Asks the pattern's row, then the target's measured fidelity."""
 
     name: str = "stablehlo"
+
+    def concerns(self, pattern: str, /) -> bool:
+        """Leaves out what is elected last: a compiler groups such ops itself, and lowering them is no offer."""
+        return pattern in ROWS or pattern not in LAST
 
     def offer(self, tape: Tape, match: Match, terms: Terms, /) -> Offer | Decline:
         """Says whether the match becomes a named op.

@@ -276,6 +276,20 @@ TURN: Final = (
 """Words of a turn of pairs: `_at` is the address of i64[rows], `_other` leads from a pair's first element to its second,
 `_step` from pair to pair, all in elements."""
 
+EXPRESSION: Final = (
+    "counter",
+    "items",  # groups of rows * parts of the inner loop
+    "rows", "chunk_rows",
+    "inner", "chunk_inner", "parts",  # extent of the inner loop, per item, and how many parts it has
+    "outer_ranks", "outer_extents", "outer_strides",  # addresses of i64[ranks] and i64[operands + results, ranks], in bytes
+    "blocks",  # reduced positions beside the inner ones
+    "block_ranks", "block_extents", "block_strides",
+    "addresses",  # address of i64[operands + results]
+    "constants",  # address of 8 bytes per constant, its own dtype at the start of each
+    "totals",  # address of 8 bytes per item: accumulators
+)  # fmt: skip
+"""Words of an expression over [rows, blocks, inner]."""
+
 CREW: Final = (
     "ticket", *(f"apart{k}" for k in range(7)),  # job number << 32 | slots << 16 | next slot; a cache line of its own
     "done", *(f"off{k}" for k in range(7)),  # slots that have been run; a cache line of its own

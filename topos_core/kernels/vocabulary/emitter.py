@@ -14,14 +14,20 @@ from llvmlite import ir
 CONTRACT: Final = ("contract",)
 INT32: Final = ir.IntType(32)
 INT64: Final = ir.IntType(64)
+WIDEST: Final = 64
+"""Bytes of the registers that only AVX-512 has."""
 
 
 class Emitter:
-    """Writes instructions for values of `type`: a float, a double, or a vector of either."""
+    """Writes instructions for values of `type`: a float, a double, or a vector of either.
 
-    def __init__(self, builder: Any, type: Any) -> None:
+    `flags` are the liberties of its arithmetic; without any, every operation rounds as it is written.
+    """
+
+    def __init__(self, builder: Any, type: Any, flags: tuple[str, ...] = CONTRACT) -> None:
         self.builder = builder
         self.type = type
+        self.flags = flags
 
     @property
     def element(self) -> Any:
@@ -46,19 +52,19 @@ class Emitter:
 
     def add(self, a: Any, b: Any) -> Any:
         """Adds."""
-        return self.builder.fadd(a, b, flags=CONTRACT)
+        return self.builder.fadd(a, b, flags=self.flags)
 
     def sub(self, a: Any, b: Any) -> Any:
         """Subtracts."""
-        return self.builder.fsub(a, b, flags=CONTRACT)
+        return self.builder.fsub(a, b, flags=self.flags)
 
     def mul(self, a: Any, b: Any) -> Any:
         """Multiplies."""
-        return self.builder.fmul(a, b, flags=CONTRACT)
+        return self.builder.fmul(a, b, flags=self.flags)
 
     def div(self, a: Any, b: Any) -> Any:
         """Divides."""
-        return self.builder.fdiv(a, b, flags=CONTRACT)
+        return self.builder.fdiv(a, b, flags=self.flags)
 
     def fma(self, a: Any, b: Any, c: Any) -> Any:
         """Multiplies and adds; one rounding where the machine has a fused instruction."""
@@ -87,6 +93,16 @@ class Emitter:
         for coefficient in coefficients[1:]:
             result = self.fma(result, x, self.constant(coefficient))
         return result
+
+    def scaled(self, x: Any, power: Any) -> Any | None:
+        """Multiplies by a power of two, rounding once; None where the machine has no instruction for it."""
+        if not isinstance(self.type, ir.VectorType) or self.type.count * self.element_bytes != WIDEST:
+            return None
+        letter, bits = ("s", self.type.count) if self.element_bytes == 4 else ("d", 8)
+        mask, rounding = ir.Constant(ir.IntType(bits), -1), ir.Constant(INT32, 4)
+        name = f"llvm.x86.avx512.mask.scalef.p{letter}.512"
+        arguments = [x, power, ir.Constant(self.type, ir.Undefined), mask, rounding]
+        return self.builder.call(declared(self.builder, name, self.type, arguments), arguments)
 
     def splat(self, scalar: Any) -> Any:
         """Copies a scalar to every lane."""
@@ -120,11 +136,7 @@ class Emitter:
         lanes = self.type.count
         letter = "i" if isinstance(self.element, ir.IntType) else "f"
         name = f"llvm.masked.{kind}.v{lanes}{letter}{8 * self.element_bytes}.p0"
-        function = self.builder.module.globals.get(name)
-        if function is None:
-            signature = ir.FunctionType(result, [argument.type for argument in arguments])
-            function = ir.Function(self.builder.module, signature, name)
-        return self.builder.call(function, arguments)
+        return self.builder.call(declared(self.builder, name, result, arguments), arguments)
 
     def masked_load(self, place: Any, mask: Any) -> Any:
         """Loads the lanes whose flag is set; the others are 0 and their memory is not touched."""
@@ -137,3 +149,12 @@ class Emitter:
         place = self.builder.bitcast(place, self.type.as_pointer())
         align = ir.Constant(INT32, self.element_bytes)
         self._masked("store", ir.VoidType(), [value, place, align, mask])
+
+
+def declared(builder: Any, name: str, result: Any, arguments: Sequence[Any]) -> Any:
+    """Gives an intrinsic of LLVM, declared at its first use in a module."""
+    function = builder.module.globals.get(name)
+    if function is None:
+        signature = ir.FunctionType(result, [argument.type for argument in arguments])
+        function = ir.Function(builder.module, signature, name)
+    return function

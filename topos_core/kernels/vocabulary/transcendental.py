@@ -62,6 +62,9 @@ def exp(e: Emitter, x: Any) -> Any:
     r = e.fma(n, e.constant(-rule.log2_high), x)
     r = e.fma(n, e.constant(-rule.log2_low), r)
     y = e.add(e.fma(e.polynomial(r, rule.polynomial), e.mul(r, r), r), e.constant(1.0))
+    scaled = e.scaled(y, n)
+    if scaled is not None:
+        return scaled
     whole = builder.sub(builder.bitcast(shifted, e.integer), e.constant(rule.magic_bits, e.integer))
     half = builder.ashr(whole, e.constant(1, e.integer))
     for part in (half, builder.sub(whole, half)):  # two factors, so that neither overflows and subnormals round once

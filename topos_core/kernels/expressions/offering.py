@@ -1,0 +1,102 @@
+"""What an expression's kernel costs, and when there is none."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from topos_core.cost.work import Work
+from topos_core.kernels.envelopes import envelope, unmeasured
+from topos_core.kernels.expressions.programs import jumps, missing, rounded, standing_on
+from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.matching.expression import REDUCTIONS, ExpressionFacts, Step
+from topos_core.matching.match import Match
+from topos_core.tape.tape import Tape
+
+WEIGHTS: Final = {"exp": 1, "tanh": 2, "erf": 3, "div": 1, "sqrt": 1, "rsqrt": 2, "remainder": 40, "pow": 1}
+"""What an op costs, in exponentials; every other one costs a flop or two."""
+CALLS: Final = 1.5
+"""What starting a kernel costs, in calls of a plain one."""
+EFFICIENCY: Final = 0.7
+EFFICIENCY_ACROSS: Final = 0.15
+"""Where the innermost axis is kept and others are reduced: rows lie far apart in memory. Half of that for two passes."""
+ROW_SECONDS: Final = 15e-9
+"""What a row of the loops costs beside its elements."""
+
+
+def offer_expression(tape: Tape, match: Match, terms: Terms, kernel: str) -> Offer | Decline:
+    """Prices the generated loops: every binding is read once and every result written once."""
+    facts: ExpressionFacts = match.facts
+    gap = missing(facts)
+    if gap is not None:
+        return Decline("TP206", "no-kernel", f"no kernel computes {gap}")
+    inexact = list(rounded(facts))
+    if inexact:
+        first = facts.steps[inexact[0]]
+        if terms.fidelity == "exact":
+            return Decline(
+                "TP205",
+                "fidelity",
+                f"{first.op} in a kernel rounds in other places than the recorded one; ask for fidelity fast",
+            )
+        jump = _jump(facts, inexact)
+        if jump is not None:
+            return Decline(
+                "TP205",
+                "fidelity",
+                f"a {jump.op} stands on {first.op}, whose last bit differs from the recorded one and would decide",
+            )
+        measured = envelope(match.pattern, tape.ops[match.root].type.dtype)
+        if measured is None:
+            return unmeasured(match.pattern, tape.ops[match.root].type.dtype)
+    else:
+        measured = None
+    return Offer(
+        kernel=kernel, work=_work(tape, match), exact=not inexact, envelope=measured, efficiency=_efficiency(facts),
+        calls=CALLS + _rows(facts) * ROW_SECONDS / 4e-6,
+    )  # fmt: skip
+
+
+def _efficiency(facts: ExpressionFacts) -> float:
+    """Estimates the share of the roofline; see `benchmarks/home_against_recorded.py`."""
+    if not facts.reduced or len(facts.extents) - 1 in facts.reduced:
+        return EFFICIENCY
+    finishes = any(not facts.steps[int(name[1:])].kept for name in facts.results.values())
+    return EFFICIENCY_ACROSS / 2 if finishes else EFFICIENCY_ACROSS
+
+
+def _jump(facts: ExpressionFacts, inexact: list[int]) -> Step | None:
+    """Gives an op whose result jumps and that stands on what is rounded otherwise than recorded."""
+    unsure = standing_on(facts, inexact)
+    return next((s for s in facts.steps if jumps(facts, s) and not unsure.isdisjoint(s.operands)), None)
+
+
+def _work(tape: Tape, match: Match) -> Work:
+    facts: ExpressionFacts = match.facts
+    flops = transcendentals = 0
+    for step in facts.steps:
+        size = facts.size(kept=step.kept and step.op not in REDUCTIONS)
+        flops += 2 * size
+        transcendentals += WEIGHTS.get(step.op, 0) * size
+    kinds = [tape.ops[value].type for value in match.bindings.values()]
+    moved = sum(
+        8 * kind.bytes
+        for kind, layout in zip(kinds, facts.layouts.values(), strict=True)
+        if _is_moved(facts, layout.roles)
+    )
+    read = sum(kind.bytes for kind in kinds)
+    return Work(flops, transcendentals, read + moved, sum(tape.ops[value].type.bytes for value in match.produced))
+
+
+def _is_moved(facts: ExpressionFacts, roles: tuple[str, ...]) -> bool:
+    """Tells whether a binding is copied first: it has the innermost axis, but not as its own last one."""
+    last = str(len(facts.extents) - 1)
+    return last in roles and roles[-1] != last
+
+
+def _rows(facts: ExpressionFacts) -> int:
+    """Counts rows of the loops, where no axes can be merged."""
+    inner = facts.extents[-1] if facts.extents else 1
+    whole = all(len(layout.roles) in (0, len(facts.extents)) for layout in facts.layouts.values())
+    if whole and not facts.reduced:
+        return 1
+    return facts.size() // max(inner, 1)
