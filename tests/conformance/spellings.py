@@ -573,6 +573,157 @@ def _layer_norm_linear() -> Group:
     return _group(specs, taken, (root_mean_square, over_tokens, cut))
 
 
+def _matmul() -> Group:
+    def matmul(a, b):
+        return a @ b
+
+    def einsum(a, b):
+        return np.einsum("bij,bjk->bik", a, b)
+
+    def columns_first(a, b):
+        return np.einsum("bij,bjk->bki", a, b)
+
+    def operands_turned(a, b):
+        return np.einsum("bjk,bij->bik", b, a)
+
+    def multiplied_and_added(a, b):
+        return (a[:, :, :, None] * b[:, None]).sum(2)
+
+    def commuted(a, b):
+        return (b[:, None] * a[..., None]).sum(axis=-2)
+
+    def both_transposed(a, b):
+        return (b.transpose(0, 2, 1) @ a.transpose(0, 2, 1)).transpose(0, 2, 1)
+
+    def with_a_batch_of_one(a, b):
+        return (a[None] @ b[None])[0]
+
+    def outer(a, b):
+        return a[:, :, :, None] * b[:, None]
+
+    def one_of_them(a, b):
+        return a @ b[0]
+
+    taken = (
+        matmul, einsum, columns_first, operands_turned, multiplied_and_added, commuted, both_transposed, with_a_batch_of_one,
+    )  # fmt: skip
+    return _group({"a": "f32[3,4,5]", "b": "f32[3,5,6]"}, taken, (outer, one_of_them))
+
+
+def _elementwise_chain() -> Group:
+    def in_a_row(x):
+        return np.sqrt(np.abs(x) + 1)
+
+    def a_diamond(x):
+        y = x * 2
+        return (y + 1) / (y * y + 1)
+
+    def with_a_row(x):
+        return (x + x[0]) * 0.5
+
+    def with_a_column(x):
+        return np.tanh(x * 2) - x[:, :1]
+
+    def by_functions(x):
+        return np.add(np.multiply(x, 3), np.negative(np.square(x)))
+
+    def in_place(x):
+        y = x * 2
+        y += 1
+        y *= x
+        return y
+
+    def in_another_order(x):
+        return x.T * 2 + 1
+
+    def axes_of_one(x):
+        return np.tanh(x[:, None] * 2)[:, 0] + 1
+
+    def one_op(x):
+        return np.tanh(x)
+
+    def moved_between(x):
+        return np.tanh(x)[:, ::-1] * 2
+
+    taken = (in_a_row, a_diamond, with_a_row, with_a_column, by_functions, in_place, in_another_order, axes_of_one)
+    return _group({"x": "f32[4,6]"}, taken, (one_op, moved_between))
+
+
+def _elementwise_reduction() -> Group:
+    def of_an_exponential(x):
+        return np.exp(x).sum(-1)
+
+    def of_a_magnitude(x):
+        return np.max(abs(x), axis=1)
+
+    def a_count(x):
+        return (x > 0.5).sum(axis=0)
+
+    def with_keepdims(x):
+        return np.sum(np.tanh(x) + 1, axis=0, keepdims=True)[0]
+
+    def all_at_once(x):
+        return np.minimum(x, 0).sum()
+
+    def a_product(x):
+        return (1 + np.abs(x)).prod(-1)
+
+    def over_an_axis_of_one_too(x):
+        return np.exp(x)[:, None, :].sum((1, 2))
+
+    def by_reduce(x):
+        return np.maximum.reduce(np.tanh(x) * 2, axis=1)
+
+    def bare(x):
+        return x.sum(-1)
+
+    def in_turn(x):
+        return np.cumsum(np.exp(x), axis=1)
+
+    taken = (
+        of_an_exponential, of_a_magnitude, a_count, with_keepdims, all_at_once, a_product, over_an_axis_of_one_too, by_reduce,
+    )  # fmt: skip
+    return _group({"x": "f32[4,6]"}, taken, (bare, in_turn))
+
+
+def _reduction_elementwise() -> Group:
+    def below_the_largest(x):
+        return x.max(-1, keepdims=True) - x
+
+    def with_an_axis_added(x):
+        return x.max(-1)[:, None] - x
+
+    def along_columns(x):
+        return np.abs(x - x.max(0))
+
+    def length(x):
+        return np.sqrt((x * x).sum(-1)) + 1
+
+    def of_length_one(x):
+        return x / np.sqrt((x * x).sum(-1, keepdims=True))
+
+    def of_everything(x):
+        return x - x.max()
+
+    def of_exponentials(x):
+        return np.sqrt(np.exp(x).sum(0)) * 2
+
+    def halved(x):
+        return (x.min(1) + 1) / 2
+
+    def bare(x):
+        return x.max(-1)
+
+    def read_twice(x):
+        top = x.max(-1, keepdims=True)
+        return top - x, top
+
+    taken = (
+        below_the_largest, with_an_axis_added, along_columns, length, of_length_one, of_everything, of_exponentials, halved,
+    )  # fmt: skip
+    return _group({"x": "f32[4,6]"}, taken, (bare, read_twice))
+
+
 def _group(specs: Mapping[str, str], taken: Any, other: Any, also: tuple[str, ...] = ()) -> Group:
     return Group(specs, {f.__name__: f for f in taken}, {f.__name__: f for f in other}, also)
 
@@ -583,4 +734,6 @@ def groups() -> dict[str, Group]:
         "convolution": _convolution(), "window_reduce": _pool(), "batch_norm_training": _batch_norm(),
         "layer_norm": _layer_norm(), "gelu": _gelu(), "softmax": _softmax(), "attention": _attention(),
         "linear": _linear(), "depthwise_pointwise": _depthwise_pointwise(), "layer_norm_linear": _layer_norm_linear(),
+        "matmul": _matmul(), "elementwise_chain": _elementwise_chain(),
+        "elementwise_reduction": _elementwise_reduction(), "reduction_elementwise": _reduction_elementwise(),
     }  # fmt: skip

@@ -117,7 +117,7 @@ def cost(before: Number, after: Number, machine: str) -> str:
 
 def left(groups: Sequence[tuple[str, int]], machine: str) -> str:
     """Counts the groups of ops that nothing else names and that run as recorded, because that is as fast."""
-    counted = ", ".join(f"{count} {name}{'s' if count > 1 else ''}" for name, count in groups)
+    counted = ", ".join(name if count == 1 else f"{name} {repeats(count)}" for name, count in groups)
     return f"as recorded: {counted}, since no kernel is predicted to be faster (modelled, {machine})"
 
 

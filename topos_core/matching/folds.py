@@ -51,7 +51,9 @@ def reductions_elementwise(context: Context) -> dict[int, Match]:
             last = part.whole or part.kept
             if last is None:
                 break
-            match = None if last.exit in found else _gathered(context, "reduction_elementwise", part, last.exit)
+            if last.exit in found:
+                break
+            match = _gathered(context, "reduction_elementwise", part, last.exit)
             if match is not None:
                 found[last.exit] = match
                 break

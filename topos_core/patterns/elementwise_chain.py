@@ -10,7 +10,7 @@ Why it pays
     One loop reads every operand once and writes once; the recorded ops write and read every value between them.
 
 Declines when
-    It has an op without a kernel (a power that is no product, say); bits must be the recorded ones and some op is rounded
+    It has an op without a kernel (a power of integers, a cast that would round twice); bits must be the recorded ones and some op is rounded
     otherwise than recorded (exp, tanh and their kin); a comparison or a rounding to whole numbers stands on such an op, because
     a last bit would then decide.
 

@@ -24,7 +24,7 @@ from topos_core.recording.trace import trace
 from topos_core.tape.type import DTYPE_NAMES, numpy_dtype
 
 ELEMENTWISE = [row for row in definitions().values() if row.kind == "elementwise"]
-ULPS = {"exp": 2, "tanh": 6, "erf": 4}
+ULPS = {"exp": 2, "tanh": 6, "erf": 4, "expm1": 4, "log": 4, "log1p": 4, "sin": 4, "cos": 4}
 
 
 def one_op(case):
@@ -238,9 +238,9 @@ def test_what_jumps_never_stands_on_what_is_rounded_otherwise(jump):
 
 
 def test_an_op_without_a_kernel_is_named():
-    answer = offered(lambda x: np.power(x, x) + 1, {"x": "f32[100]"})
+    answer = offered(lambda x: np.power(x, x) + 1, {"x": "i32[100]"})
     assert isinstance(answer, Decline)
-    assert (answer.code, answer.reason) == ("TP206", "no kernel computes pow whose exponent is none of -1, 2 and 3")
+    assert (answer.code, answer.reason) == ("TP206", "no kernel computes a power of i32")
 
 
 def test_a_plan_takes_what_pays_and_runs_it():

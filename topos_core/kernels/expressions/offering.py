@@ -6,14 +6,17 @@ from typing import Final
 
 from topos_core.cost.work import Work
 from topos_core.kernels.envelopes import envelope, unmeasured
-from topos_core.kernels.expressions.programs import jumps, missing, rounded, standing_on
+from topos_core.kernels.expressions.programs import exponent, jumps, missing, rounded, standing_on
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.matching.expression import REDUCTIONS, ExpressionFacts, Step
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 
-WEIGHTS: Final = {"exp": 1, "tanh": 2, "erf": 3, "div": 1, "sqrt": 1, "rsqrt": 2, "remainder": 40, "pow": 1}
-"""What an op costs, in exponentials; every other one costs a flop or two."""
+WEIGHTS: Final = {
+    "exp": 1.0, "tanh": 2.0, "erf": 3.0, "div": 0.6, "sqrt": 0.6, "rsqrt": 1.2, "remainder": 40.0, "expm1": 20.0,
+    "log": 16.0, "log1p": 24.0, "sin": 24.0, "cos": 24.0, "pow": 40.0,
+}  # fmt: skip
+"""What an op costs, in exponentials; the C library's functions cost as much as they do one by one. Others cost two flops."""
 CALLS: Final = 1.5
 """What starting a kernel costs, in calls of a plain one."""
 EFFICIENCY: Final = 0.7
@@ -76,7 +79,8 @@ def _work(tape: Tape, match: Match) -> Work:
     for step in facts.steps:
         size = facts.size(kept=step.kept and step.op not in REDUCTIONS)
         flops += 2 * size
-        transcendentals += WEIGHTS.get(step.op, 0) * size
+        plain = step.op == "pow" and exponent(facts, step) is not None
+        transcendentals += 0 if plain else round(WEIGHTS.get(step.op, 0.0) * size)
     kinds = [tape.ops[value].type for value in match.bindings.values()]
     moved = sum(
         8 * kind.bytes

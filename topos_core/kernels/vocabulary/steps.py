@@ -34,7 +34,9 @@ _SAME: Final = (
 ROUNDED: Final[Mapping[str, Callable[[Emitter, Any], Any]]] = {
     "exp": transcendental.exp, "tanh": transcendental.tanh, "erf": transcendental.erf,
 }  # fmt: skip
-"""Functions that approximate."""
+"""Functions that approximate, in vector registers."""
+CALLED: Final = ("expm1", "log", "log1p", "sin", "cos", "pow")
+"""Functions that are left to the C library, element by element."""
 _ORDERS: Final = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
 
@@ -83,6 +85,8 @@ class Steps:
         kind = read[-1]  # a select's first operand is a bool
         if op in ROUNDED:
             return ROUNDED[op](self.emitter(dtype), *operands)
+        if op in CALLED and dtype in FLOATS:
+            return self._called(op, dtype, operands)
         if op == "cast":
             return self._cast(operands[0], kind, dtype)
         if op == "compare":
@@ -133,6 +137,19 @@ class Steps:
 
     def _declared(self, name: str, result: Any, operands: Sequence[Any]) -> Any:
         return self.builder.call(declared(self.builder, name, result, operands), operands)
+
+    def _called(self, op: str, dtype: str, operands: Sequence[Any]) -> Any:
+        """Calls the C library's function for every lane."""
+        builder, name = self.builder, op if dtype == "f64" else f"{op}f"
+        if not self.lanes:
+            return self._declared(name, self.type(dtype), operands)
+        result = ir.Constant(self.type(dtype), ir.Undefined)
+        for lane in range(self.lanes):
+            place = ir.Constant(ir.IntType(32), lane)
+            elements = [builder.extract_element(operand, place) for operand in operands]
+            value = builder.call(declared(builder, name, FLOATS[dtype], elements), elements)
+            result = builder.insert_element(result, value, place)
+        return result
 
     def _compare(self, detail: str, dtype: str, a: Any, b: Any) -> Any:
         order = _ORDERS[detail]
@@ -284,12 +301,3 @@ _BOOL: Final[Mapping[str, Emit]] = {
     **dict.fromkeys(("mul", "and", "minimum"), lambda s, t, a, b: s.builder.and_(a, b)),
     "xor": lambda s, t, a, b: s.builder.xor(a, b),
 }
-
-
-def supports(op: str, dtype: str) -> bool:
-    """Tells whether an op whose last operand has this dtype can be emitted; a power by its exponent is told elsewhere."""
-    if op in ("cast", "compare", "select"):
-        return True
-    if op in ROUNDED:
-        return dtype in FLOATS
-    return op in (_FLOAT if dtype in FLOATS else _BOOL if dtype == "bool" else _INTEGER)
