@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from topos_core.matching.facts import ConvolutionFacts, EpilogueFacts, Layout, Window, WindowReduceFacts
-from topos_core.ops.erf import erf
+from topos_core.recording.elementary import erf
 
 Arrays = Mapping[str, np.ndarray]
 

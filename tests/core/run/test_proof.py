@@ -10,6 +10,7 @@ import pytest
 import topos_core as tp
 from topos_core import nn
 from topos_core.matching.catalog import patterns
+from topos_core.matching.formula import ACTIVATIONS
 from topos_core.matching.search import search
 from topos_core.run.proof import difference, prove
 
@@ -45,6 +46,32 @@ def test_what_algebra_cannot_say_is_measured():
     assert proof.verdict == "measured"
     assert proof.difference is not None
     assert 0 < proof.difference < 1e-8
+
+
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS.keys() - {"none"}))
+def test_every_activation_behind_a_product_is_proved(activation):
+    gelu = {
+        "gelu_erf": nn.gelu,
+        "gelu_tanh": lambda y: nn.gelu(y, "tanh"),
+        "gelu_sigmoid": lambda y: nn.gelu(y, "sigmoid"),
+    }
+    step = gelu.get(activation) or getattr(nn, activation)
+
+    def linear(x, w, b):
+        return step(x @ w + b)
+
+    def convolution(image, weight, b):
+        return step(nn.conv2d(image, weight, b))
+
+    for pattern, tape, match in (
+        ("linear_bias_activation", *found("linear_bias_activation", linear, x="f32[4,6]", w="f32[6,8]", b="f32[8]")),
+        (
+            "conv_bn_activation",
+            *found("conv_bn_activation", convolution, image="f32[1,2,5,5]", weight="f32[3,2,3,3]", b="f32[3]"),
+        ),
+    ):
+        (proof,) = prove(tape, [match])
+        assert proof.verdict in ("proved", "measured"), f"{pattern}: {proof.certificate}, {proof.difference}"
 
 
 @pytest.mark.parametrize("epsilon", [2e-5, 1e-4])
