@@ -304,7 +304,10 @@ def _nested(
         around[number] = larger
         if draft.verdict == "taken":
             continue
-        holder = next((n for n in larger if drafts[n].verdict == "taken" and not _outranks(draft, matches[n])), None)
+        holders = (n for n in larger if drafts[n].verdict == "taken")
+        holder = next(
+            (n for n in holders if not _outranks(draft, matches[n], left=number not in last and n in last)), None
+        )
         if holder is None and draft.winner in blocked_ids and blocked_ids[draft.winner] in larger:
             holder = blocked_ids[draft.winner]
         if holder is not None:
@@ -337,12 +340,17 @@ def _nested(
     return reported
 
 
-def _outranks(draft: Decision, taken: Match) -> bool:
-    """Tells whether a match on the same ops as a taken one is more to tell: listed earlier, or blocked and reaching further."""
+def _outranks(draft: Decision, taken: Match, *, left: bool) -> bool:
+    """Tells whether a match on the same ops as a taken one is more to tell: listed earlier, or blocked and reaching further.
+
+    `left` says that the taken one is elected last and the other is not: it has a name for what the other only groups.
+    """
     if draft.match.computing | draft.match.produced != taken.computing | taken.produced:
         return False
-    return rank(draft.match.pattern) < rank(taken.pattern) or (
-        draft.verdict == "blocked" and _wraps(draft.match, taken)
+    return (
+        left
+        or rank(draft.match.pattern) < rank(taken.pattern)
+        or (draft.verdict == "blocked" and _wraps(draft.match, taken))
     )
 
 

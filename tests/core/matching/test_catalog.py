@@ -82,7 +82,10 @@ def test_a_pattern_of_another_package_is_found_proved_and_declined_for_want_of_a
     installed(tmp_path, "softsign_pattern:PATTERN")
     answer = run(tmp_path, PROGRAM)
     assert answer.returncode == 0, answer.stderr
-    assert json.loads(answer.stdout) == {"decisions": [["softsign", "declined", "TP206"]], "proofs": ["proved"]}
+    assert json.loads(answer.stdout) == {
+        "decisions": [["elementwise_chain", "taken", None], ["softsign", "declined", "TP206"]],
+        "proofs": ["proved", "proved"],
+    }
 
 
 def test_an_entry_point_that_is_no_pattern_is_told_by_name(tmp_path):
