@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="topos lsp", description="serves editors", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="topos lsp", description="Serves editors.", allow_abbrev=False)
     parser.add_argument("--stdio", action="store_true", help="speak over standard input and output (the default)")
     parser.add_argument("--tcp", type=int, metavar="PORT", help="listen on a loopback port instead, for one editor")
     parser.add_argument("--clientProcessId", type=int, metavar="PID", help="end when this process ends")

@@ -70,7 +70,7 @@ def has_screen() -> bool:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="topos view", description="opens the plan viewer on models")
+    parser = argparse.ArgumentParser(prog="topos view", description="Opens the plan viewer on models.")
     parser.add_argument(
         "targets", nargs="+", metavar="TARGET", help="model.py:name, model.py, model.onnx or module.mlir"
     )

@@ -109,6 +109,8 @@ def test_several_folders_have_their_own_projects(start, tmp_path):
         assert f"model.py:norm, verdicts of {consumer}, fast, machine reference" in client.hover(name, 8, 12)
     status = client.request("workspace/executeCommand", {"command": "topos.status"})
     assert [project["root"] for project in status["projects"]] == list(map(str, folders))
+    named = {"command": "topos.status", "arguments": [name]}
+    assert client.request("workspace/executeCommand", named)["projects"] == status["projects"]
 
 
 def test_settings_that_cannot_be_used_fall_back_and_say_so(start, project):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from topos_core.cli.main import OK, exit_code_of
 from topos_core.cli.terminal import Terminal
 from topos_core.document.formats.errors import shown
-from topos_core.errors import ToposError
+from topos_core.errors import ConfigurationError, ToposError
 from topos_core.session.client import Agent
 from topos_core.session.limits import MIB
 from topos_core.session.settings import settings_folder, trusted_folders
@@ -31,6 +31,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Prints what was found; exits with 2 or 3 if something has to be put right first."""
+    if not os.path.exists(arguments.path):
+        raise ConfigurationError(
+            f"{shown(arguments.path)} does not exist; name a file or folder of the project", code="TP505"
+        )
     status = OK
     rows = [("topos", f"{VERSION}, in {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}")]
     rows.append(("runs on", f"Python {platform.python_version()}, {sys.executable}, {os.cpu_count()} processors"))

@@ -15,11 +15,12 @@ from topos_core.cli.options import add_consumer, add_cost, add_dims, add_fidelit
 from topos_core.cli.terminal import Terminal
 from topos_core.document.codes import CODES, WORDS
 from topos_core.document.formats.errors import place_of, shown
+from topos_core.document.formats.text import figures_of, title_of
 from topos_core.errors import ConfigurationError
 from topos_core.session.dimensions import refuse_unknown_dims
 from topos_core.session.entries import split_lines
 from topos_core.session.projects import projects
-from topos_core.session.sources import MODEL_FILES, read_source
+from topos_core.session.sources import read_source
 from topos_core.session.workspace import Target, parse_target
 
 
@@ -106,7 +107,7 @@ def _check_place(target: Target) -> None:
     Raises:
         ConfigurationError: TP505, with what the file has.
     """
-    if target.line is None or not os.path.isfile(target.path) or target.path.endswith(MODEL_FILES):
+    if target.line is None or not os.path.isfile(target.path) or target.path.endswith(".onnx"):
         return
     name = os.path.basename(target.path)
     lines = split_lines(read_source(target.path))
@@ -139,14 +140,14 @@ def _in_columns(span: Mapping[str, Any], target: Target) -> bool:
 def _region(region: Mapping[str, Any], document: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     code = f" {region['code']}" if region["code"] else ""
     colour = {"taken": "good", "blocked": "warning"}.get(region["verdict"], "faint")
-    yield f"  {place_of(region)}: {terminal.paint(region['verdict'].replace('_', ' ') + code, colour)}  {shown(region['headline'])}"
+    yield f"  {place_of(region)}: {terminal.paint(region['verdict'].replace('_', ' ') + code, colour)}  {shown(title_of(region))}"
     yield f"      {shown(region['reason'])}"
     for detail in region["details"]:
         yield f"      {shown(detail)}"
     if region["facts"]:
         yield "      " + ", ".join(f"{shown(name)} {shown(str(value))}" for name, value in region["facts"].items())
-    for name, number in region["cost"].items():
-        yield f"      {shown(name).replace('_', ' ')}: {_figure(number)}"
+    for line in figures_of(region, document["machine"]):
+        yield f"      {shown(line)}"
     for observation in region["observations"]:
         row = document["observations"][observation]
         yield f"      read at {place_of(row)} ({shown(row['kind'])}{' ' + shown(row['name']) if row['name'] else ''})"
@@ -154,15 +155,9 @@ def _region(region: Mapping[str, Any], document: Mapping[str, Any], terminal: Te
     if miss:
         yield f"      {miss['steps_held']} of {miss['steps']} steps held; expected {shown(miss['expected'])}, found {shown(miss['found'])}"
     if region["action"]:
-        yield f"      do: {shown(region['action'])}"
+        yield f"      you can: {shown(region['action'])}"
     for consumer, other in region["others"].items():
         yield f"      {shown(consumer)}: {shown(other['reason'])}"
-
-
-def _figure(number: Mapping[str, Any]) -> str:
-    value = number["value"]
-    text = f"{value:,.0f}" if isinstance(value, int) or value == int(value) else f"{value:.4g}"
-    return f"{text} {shown(number['unit'])} ({shown(number['basis'])})"
 
 
 def _code(code: str, terminal: Terminal) -> str:

@@ -91,7 +91,7 @@ def _told(result: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
         terminal.paint(shown(result["target"]), "strong")
         + f"  on {shown(result['backend'])}, {taken}inputs from {shown(result['inputs'])}"
     )
-    yield f"  first run {_time(seconds['first'])}, then {_time(seconds['median'])} (measured)"
+    yield f"  {_times(seconds)}"
     for row in result["outputs"]:
         spread = f"{_figure(row['minimum'])} to {_figure(row['maximum'])}, mean {_figure(row['mean'])}"
         odd = f", {row['not_finite']} not finite" if row["not_finite"] else ""
@@ -107,7 +107,11 @@ def _told(result: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
             "good" if row["inside"] else "error",
         )
     metric = f", metric {compared['metric']:.6g}" if compared["metric"] is not None else ""
-    yield f"  {shown(compared['against'])}: {_time(compared['seconds'])} (measured){metric}"
+    yield f"  {shown(compared['against'])}: {_times(compared['seconds'])}{metric}"
+
+
+def _times(seconds: Mapping[str, Any]) -> str:
+    return f"first run {_time(seconds['first'])}, then {_time(seconds['median'])} (measured)"
 
 
 def _time(number: Mapping[str, Any]) -> str:

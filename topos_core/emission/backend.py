@@ -26,7 +26,7 @@ class BackendFailure(Exception):
 
 
 class NotOffered(BackendFailure):
-    """A backend has not what the text needs, or is not installed: nothing is said about the text."""
+    """A backend has not what the text needs, is too slow for it, or is not installed: nothing is said about the text."""
 
 
 def parse(text: str) -> Any:
@@ -106,7 +106,7 @@ def run_reference(text: str, inputs: Sequence[np.ndarray], seconds: float = 120.
     """Runs the reference interpreter in a process of its own: it aborts on ops that it does not know.
 
     Raises:
-        BackendFailure: It refuses the text, aborts, or takes longer than `seconds`; `NotOffered`, it lacks an op.
+        BackendFailure: It refuses the text or aborts; `NotOffered`, it lacks an op or takes longer than `seconds`.
         ConfigurationError: jaxlib is missing (TP506).
     """
     parse(text)
@@ -121,7 +121,7 @@ def run_reference(text: str, inputs: Sequence[np.ndarray], seconds: float = 120.
             command, input=pack({"text": text}, inputs), capture_output=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired as problem:
-        raise BackendFailure(f"took longer than {seconds:.0f} s") from problem
+        raise NotOffered(f"it takes longer than {seconds:.3g} s") from problem
     if done.returncode != 0:
         raise BackendFailure(_why(done.stderr.decode("utf-8", "replace"), done.returncode))
     return unpack(done.stdout)[1]

@@ -19,7 +19,7 @@ Run = Callable[[str, Sequence[np.ndarray]], list[np.ndarray]]
 class Comparison:
     """What one backend gave: the difference of every result in the module's order, or why it did not run.
 
-    `offered` is False where the backend lacks an op or is not installed, which says nothing about the module.
+    `offered` is False where the backend lacks an op, is too slow or is not installed, which says nothing about the module.
     """
 
     backend: str

@@ -6,7 +6,7 @@
     machine = "reference"
     cost = "model"                    # model | always
     dialect = "portable"              # portable | xla | iree
-    off = ["sibling_matmul"]          # patterns that are switched off
+    off = ["layer_norm_linear"]       # patterns that are switched off
     fail-on = ["TP3xx"]               # codes with which `topos check` exits 1
     exclude = ["experiments/*"]       # files that `topos check FOLDER` leaves out
     seconds = 60                      # time limit of one trace

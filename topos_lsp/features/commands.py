@@ -111,8 +111,8 @@ def register(server: Server) -> None:
         server.tracing.reopen(root)
 
     @server.command(STATUS)
-    def status() -> dict[str, Any]:
-        """Says what the server holds: projects with their interpreters, files with their states."""
+    def status(*_uris: Any) -> dict[str, Any]:
+        """Says what the server holds: projects with their interpreters, files with their states; of every buffer."""
         return {
             "projects": [
                 {

@@ -1,6 +1,7 @@
 """Commands end to end on a small project: what they print, where, and with which exit code."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -199,6 +200,15 @@ def test_run_gives_figures_of_each_result(project, capsys):
     assert [each["absolute"] for each in result["compare"]["outputs"]] == [0, 0]
 
 
+def test_run_clocks_the_interpreter_as_it_clocks_the_backend(project, capsys):
+    arguments = ("run", "model.py:plain", "--compare")
+    result = json.loads(check(capsys, *arguments, "--json"))
+    assert result["seconds"].keys() == result["compare"]["seconds"].keys() == {"first", "median"}
+    backend, interpreter = (line for line in check(capsys, *arguments).splitlines() if "(measured)" in line)
+    assert re.fullmatch(r"  first run \S+ \S+, then \S+ \S+ \(measured\)", backend)
+    assert re.fullmatch(r"  interpreter: first run \S+ \S+, then \S+ \S+ \(measured\)", interpreter)
+
+
 def test_run_compares_home_with_the_interpreter(project, capsys):
     arguments = ("run", "model.py:plain", "--compare", "--cost", "always", "--threads", "1")
     result = json.loads(check(capsys, *arguments, "--json"))
@@ -264,6 +274,8 @@ def test_explain_tells_of_a_line_and_of_a_pattern(project, capsys):
     out = check(capsys, "explain", "model.py:observed:17", "--cost", "always")
     assert "convolution" in out
     assert "model.py:16:5" in out
+    assert re.search(r"\n +time before: [\d.]+ us \(modelled, reference\)\n", out)
+    assert re.search(r"\n +calls before: \d+ calls \(counted\)\n +calls after: 1 call \(counted\)\n", out)
     at_the_reader = check(capsys, "explain", "model.py:observed:16", "--cost", "always")
     assert "blocked" in at_the_reader
     check(capsys, "explain", "model.py:plain:2", err="nothing was recognised at model.py:2")
@@ -322,6 +334,10 @@ def test_doctor_says_which_python_runs_the_code(project, capsys):
     out = check(capsys, "doctor")
     assert "code runs in" in out
     assert "numpy" in out
+
+
+def test_doctor_refuses_a_path_that_is_not_there(project, capsys):
+    assert check(capsys, "doctor", "nowhere", status=2, err="nowhere does not exist") == ""
 
 
 def test_check_proves_what_it_found_where_asked(project, capsys):

@@ -149,7 +149,7 @@ def _collapsed(regions: Iterable[Document]) -> list[tuple[Document, int]]:
 def _region(region: Document, alike: int, machine: str, paint: _Paint) -> list[str]:
     verdict = region["verdict"]
     word = f"{verdict.replace('_', ' '):<9}"
-    title = region["headline"].rpartition(": ")[0]
+    title = title_of(region)
     count = f" {phrases.repeats(alike)}" if alike > 1 else ""
     code = f" {region['code']}" if region["code"] else ""
     inside = f" (inside {region['parent']})" if region["parent"] else ""
@@ -174,6 +174,21 @@ def _effect(observation: Document, regions: Sequence[Document]) -> str:
             if region["verdict"] == "taken" and observation["value"] in values:
                 return f"kept: {name} of {region['id']}"
     return "blocks nothing"
+
+
+def title_of(region: Document) -> str:
+    """Says what was recognised, without the verdict."""
+    title: str = region["headline"].rpartition(": ")[0]
+    return title
+
+
+def figures_of(region: Document, machine: str) -> list[str]:
+    """Writes every figure of a region's cost, a line each, with its unit and how it is known."""
+    return [
+        f"{name.replace('seconds', 'time').replace('_', ' ')}: "
+        + ("not finite" if data["value"] is None else phrases.with_basis(_number(data), machine))
+        for name, data in region["cost"].items()
+    ]
 
 
 def _number(data: Document) -> Number:

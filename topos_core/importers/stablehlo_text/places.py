@@ -25,6 +25,10 @@ class Places:
         frames = tuple(self._frames(location, 0))
         return Location(frames) if frames else around
 
+    def shows(self, name: str) -> bool:
+        """Tells whether a file that a location names is one of the project's, or the text itself."""
+        return name == "-" or self._may_read(os.path.join(self._folder, name))
+
     def _frames(self, location: Any, depth: int) -> Iterator[Frame]:
         kind = type(location).__name__
         if depth > 64:
@@ -43,7 +47,7 @@ class Places:
     def _frame(self, location: Any) -> Iterator[Frame]:
         name = location.filename
         path = self._path if name == "-" else os.path.join(self._folder, name)
-        if name != "-" and not self._may_read(path):
+        if not self.shows(name):
             return
         line, column = max(location.start_line, 1), max(location.start_col - 1, 0)
         text = self._sources.line(path, line)

@@ -6,6 +6,7 @@ import os
 from typing import Any, Final
 
 from topos_core.errors import ConfigurationError, TraceError
+from topos_core.importers.stablehlo_text.foreign import without_foreign
 from topos_core.importers.stablehlo_text.places import Places
 from topos_core.importers.stablehlo_text.types import type_of
 from topos_core.importers.stablehlo_text.walk import Walk
@@ -41,11 +42,12 @@ def record_stablehlo(path: str, *, root: str | None = None) -> Tape:
 
 def record_text(text: str, path: str, *, root: str | None = None) -> Tape:
     """Does what `record_stablehlo` does, for a text that was read already."""
-    module = parse_module(text, path)
+    recorder = Recorder({path: text})
+    places = Places(path, root, recorder.sources)
+    module = parse_module(without_foreign(text, places.shows), path)
     functions = functions_of(module)
     name = _entry(functions, os.path.basename(path))
-    recorder = Recorder({path: text})
-    walk = Walk(recorder, Places(path, root, recorder.sources), functions)
+    walk = Walk(recorder, places, functions)
     with collector_paused(), recording(recorder):
         operands = [
             _input(walk, argument, at) for at, argument in enumerate(functions[name].regions[0].blocks[0].arguments)

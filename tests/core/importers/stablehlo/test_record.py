@@ -189,3 +189,28 @@ def test_an_open_extent_and_a_broken_text_are_told():
     assert caught.value.code == "TP209"
     with pytest.raises(TraceError, match="no StableHLO module"):
         record_text("module { func.func", "/a.mlir")
+
+
+@pytest.mark.parametrize(
+    ("location", "line"),
+    [
+        ('loc("elsewhere/gone.py":7:3)', 2),
+        ('loc("a scope (of two)"("elsewhere/gone.py":7:3))', 2),
+        ("loc(#of_another)", 2),
+        ('loc(callsite("elsewhere/gone.py":7:3 at "net.py":1:5))', 1),
+        ('loc("net.py":1:5)', 1),
+        ("", 2),
+    ],
+)
+def test_an_op_whose_file_is_not_the_projects_stands_on_its_own_line(tmp_path: Path, location: str, line: int):
+    (tmp_path / "net.py").write_text("y = x + x\n")
+    text = (
+        'module { func.func @main(%a: tensor<2xf32> loc("weight (old")) -> tensor<2xf32> {\n'
+        f"  %0 = stablehlo.add %a, %a : tensor<2xf32> {location} // loc(\n"
+        '  return %0 : tensor<2xf32> } }\n#here = loc("elsewhere/gone.py":7:3)\n#of_another = loc("scope"(#here))\n'
+    )
+    path = tmp_path / "net.mlir"
+    tape = record_text(text, str(path), root=str(tmp_path))
+    span = tape.location_of(tape.results[0]).span
+    assert (span.path, span.line) == (str(path if line == 2 else tmp_path / "net.py"), line)
+    assert tape.names[tape.inputs[0]] == "weight (old"
