@@ -20,6 +20,8 @@ from topos_core.matching.symbol import Coefficient, Symbol
 from topos_core.matching.template import COUNT, Template
 
 _SAME: Final = 1e-11
+_NOISE: Final = 1e-14
+"""What solving in float64 adds to a number; a decimal of 12 digits that is as near was meant."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +67,8 @@ class Found:
             own = self.keys.coefficients[value] if self.keys.is_one(value) else None
             if isinstance(own, float) and close(own, solved, _SAME):
                 return own
-        return float(f"{solved:.12g}")
+        short = float(f"{solved:.12g}")
+        return short if math.isclose(short, solved, rel_tol=_NOISE) else solved
 
     def count(self, label: str) -> int:
         """Counts the positions along a label."""

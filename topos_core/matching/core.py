@@ -259,10 +259,10 @@ def apply_to(keys: Keys, name: str, operands: Sequence[int], commutes: bool = Fa
 
 
 def rounded(coefficient: Coefficient) -> Coefficient:
-    """Gives a coefficient with thirteen digits, so that two ways to compute it agree."""
+    """Gives a coefficient with fifteen digits, so that two ways to compute it agree and a program in float64 keeps it."""
     if not isinstance(coefficient, float) or coefficient in (1.0, -1.0):
         return coefficient
-    return float(f"{coefficient:.13g}")
+    return float(f"{coefficient:.15g}")
 
 
 _APPLIED: Final = frozenset(

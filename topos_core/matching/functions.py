@@ -175,7 +175,7 @@ class Functions:
         """Places elements in the order of this comparison; integers in their own."""
         if not floats and a.p is not None:
             return centred(a.p, P)
-        return rank(a, self._salt("order"))
+        return rank(_known(a), self._salt("order"))
 
     def oracle(self, name: str, *operands: Element) -> Element:
         """Applies a function of which nothing is known."""
@@ -183,10 +183,10 @@ class Functions:
         salt = self._salt(name)
         lane = np.zeros((), np.int64)
         for operand in operands:
-            own = operand.p if operand.p is not None else operand.q
+            own = operand.p if operand.p is not None else _known(operand).q
             assert own is not None
             if operand.state is not None:
-                own = np.where(operand.state == 0, own, P + operand.state)
+                own = np.where(operand.state == 0, own, P + operand.state.astype(np.int64))
             lane = mixed(lane, salt).astype(np.int64) ^ mixed(own, salt + 1).astype(np.int64)
         found = drawn(lane, salt)
         for operand in operands:
@@ -196,7 +196,7 @@ class Functions:
 
     def _odd(self, name: str, a: Element) -> Element:
         """Applies an oracle with f(-x) = -f(x)."""
-        below = rank(a, 0) < 0
+        below = rank(_known(a), 0) < 0
         found = self.oracle(name, choose(below, negative(a), a))
         return choose(below, negative(found), found)
 
@@ -220,3 +220,14 @@ class Functions:
         for letter in name.encode():
             number = (number ^ letter) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
         return number
+
+
+def _known(a: Element) -> Element:
+    """Gives an element that either field knows something of.
+
+    Raises:
+        Unprovable: An exponential and a logarithm were added or multiplied: each is in another field.
+    """
+    if a.p is None and a.q is None:
+        raise Unprovable("an exponential together with a logarithm has no meaning in the model")
+    return a

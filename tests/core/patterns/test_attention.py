@@ -376,3 +376,12 @@ def test_the_scale_may_stand_on_queries_whose_projection_carries_a_number():
         "attention", program, {"x": "f32[5,6]", "w": "f32[6,4]", "b": "f32[4]", "k": "f32[7,4]", "v": "f32[7,4]"}
     )
     assert match.facts.constants["scale"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("number", [1 / 3, 1 / np.sqrt(8.0), 0.1 + 0.2, 1e-3 / 7])
+def test_a_scale_is_as_exact_as_float64_holds_it(number):
+    def program(q, k, v):
+        return sm((q * number) @ t(k)) @ v
+
+    match = check("attention", program, QKV)
+    assert match.facts.constants["scale"] == pytest.approx(number, rel=1e-14)

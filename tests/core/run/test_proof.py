@@ -83,6 +83,29 @@ def test_another_epsilon_is_refuted(epsilon):
     assert difference(tape, wrong) > 1e-3  # small values are among those measured, so epsilon counts
 
 
+def test_an_infinity_that_enters_a_function_without_a_meaning_is_proved():
+    def program(x):
+        return np.tanh(np.where(x > 0, x, -np.inf))
+
+    tape, match = found("elementwise_chain", program, x="f32[5,7]")
+    (proof,) = prove(tape, [match])
+    assert "tanh" in proof.certificate.assumed
+    assert proof.verdict == "proved"
+
+
+@pytest.mark.parametrize(
+    "step", [np.tanh, np.abs, np.log, np.exp, lambda x: np.maximum(x, 0), lambda x: np.where(x > 1, x, 0)]
+)
+def test_a_function_of_an_exponential_and_a_logarithm_is_measured(step):
+    def program(x):
+        return step(np.exp(x) + np.log(x * x + 1))
+
+    tape, match = found("elementwise_chain", program, x="f64[5,7]")
+    (proof,) = prove(tape, [match])
+    assert "an exponential together with a logarithm" in proof.certificate.reason
+    assert proof.verdict == "measured"
+
+
 def test_a_dropped_cast_is_refuted_by_measuring():
     def program(x):
         return nn.gelu(x.astype(tp.bf16.dtype).astype("f4"))
