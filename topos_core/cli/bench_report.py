@@ -20,7 +20,7 @@ def report(result: Mapping[str, Any], terminal: Terminal) -> str:
         terminal.paint(shown(result["target"]), "strong")
         + f"  {result['fidelity']}, inputs from {shown(result['inputs'])}",
         f"  {shown(host['processor'])}, {host['processors']} processors{load};"
-        f" {settings['rounds']} turns of {settings['seconds']:g} s each; one thread: CPU time, more: wall time (measured)",
+        f" {settings['rounds']} turn{'' if settings['rounds'] == 1 else 's'} of {settings['seconds']:g} s each; one thread: CPU time, more: wall time (measured)",
     ]
     lines += [f"  {line}" for line in _table(result["model"])]
     for region in result["regions"]:

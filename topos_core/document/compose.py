@@ -163,7 +163,8 @@ class Composer:
             assert d.code is not None
             if not _is_a_draw(d):
                 place, related = self._declined_places(d, about.title)
-                self._finding(d.code, d, reason, region["details"], place, related, about.fingerprint)
+                headline = phrases.declined_finding(about.title, reason)
+                self._finding(d.code, d, headline, region["details"], place, related, about.fingerprint)
         told = self.findings[count:]
         del self.findings[count:]
         return region, told

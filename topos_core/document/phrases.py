@@ -91,6 +91,11 @@ def blocked_finding(title: str, value: str, reader: str) -> str:
     return f"blocked: {title} cannot run as one because {value} is read by {reader} here"
 
 
+def declined_finding(title: str, reason: str) -> str:
+    """Heads the finding of a declined region, whose reason alone does not say what was declined."""
+    return f"declined: {title}, because {reason.removeprefix('declined: ')}"
+
+
 def reader(kind: ObservationKind, name: str | None) -> str:
     """Names a reader by its kind and by what it called the value, where that says more."""
     text = _READERS[kind]
