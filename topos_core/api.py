@@ -275,13 +275,16 @@ class Plan:
         paths = partial(relative_path, root=folder)
         return emit_matches(data.tape, matches, data.observed, locations=locations, paths=paths)
 
-    def document(self, *, target: str | None = None, root: str | None = None, sources: bool = True) -> dict[str, Any]:
+    def document(
+        self, *, target: str | None = None, root: str | None = None, sources: bool = True, curve: bool = True
+    ) -> dict[str, Any]:
         """Gives the `topos.plan/1` document, with the other consumers' verdicts.
 
         Args:
             target: What the program is called; by default `path:function` of its outermost frame.
             root: The project's folder; by default that of the nearest pyproject.toml, else the working directory.
             sources: Whether the traced texts come along.
+            curve: Whether the live bytes along the schedule come along.
         """
         root = root if root is not None else _project(self.tape)
         others = [
@@ -290,7 +293,7 @@ class Plan:
             if name != self.data.request.consumer
         ]
         target = target if target is not None else _target(self.tape, root)
-        return plan_document(self.data, target, others=others, root=root, sources=sources)
+        return plan_document(self.data, target, others=others, root=root, sources=sources, curve=curve)
 
     def describe(self, *, colour: bool = False) -> str:
         """Tells every verdict in words."""

@@ -57,6 +57,12 @@ class Asked(BaseModel):
     options: Options = Options()
 
 
+class AskedChanges(Asked):
+    """Whether the curve of live bytes is on the page."""
+
+    liveness: bool = False
+
+
 class AskedPhases(Asked):
     """Around which value."""
 
@@ -155,9 +161,10 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
     @api.post(
         "/plans/{plan_id}/whatif", summary="Plans again under other options; answers what changes, regions packed"
     )
-    def whatif(request: Request, plan_id: PlanId, asked: Annotated[Asked, Body()]) -> Response:
+    def whatif(request: Request, plan_id: PlanId, asked: Annotated[AskedChanges, Body()]) -> Response:
         plan, document = traced(plan_id, asked.base)
-        found = _ask(lambda: plans.planner.changes(plan.target, asked.options.asked()))
+        options = {**asked.options.asked(), **({"liveness": True} if asked.liveness else {})}
+        found = _ask(lambda: plans.planner.changes(plan.target, options))
         if found["digest"] != document["digest"]:
             raise Refused(409, "stale", "the file was traced again meanwhile; load the plan again")
         return _json(request, {"base": plan.revision, **payloads.changes(found)})

@@ -281,6 +281,19 @@ def test_a_removed_op_is_a_ghost_and_an_added_one_has_a_plus(open_page: Open) ->
     assert names.startswith("removed: ")
 
 
+def test_a_what_if_brings_the_curve_when_the_memory_is_looked_at(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True))
+    curves: list[bool] = []
+    page.on("request", lambda one: curves.append(one.post_data_json["liveness"]) if "whatif" in one.url else None)
+    page.locator('.entry[data-verdict="blocked"]').click()
+    page.get_by_role("button", name="What if it were not observed?").click()
+    expect(page.get_by_test_id("whatif").locator(".status")).to_contain_text("changed")
+    assert curves == [False]
+    page.get_by_role("button", name="Memory").click()
+    expect(page.get_by_test_id("memory")).to_contain_text("as recorded, peak")
+    assert curves == [False, True]
+
+
 def test_memory_tells_both_peaks_and_leads_to_their_ops(open_page: Open) -> None:
     page, *_ = open_page(norms(), size=TALL)
     page.keyboard.press("l")

@@ -28,7 +28,8 @@ class GivenPlanner:
     def changes(self, target: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
         base = next(t.document for t in self.traced if t.target == target)
         assert base is not None
-        return changes(base, self.planned(target, options))
+        planned = self.planned(target, options)
+        return changes(base, planned if options.get("liveness") else {**planned, "liveness": None})
 
     def planned(self, target: str, options: Mapping[str, Any]) -> Document:
         self.asked.append((target, options))

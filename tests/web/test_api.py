@@ -90,8 +90,8 @@ def test_what_is_not_there_is_told(client: TestClient, plan: dict[str, Any], pat
     assert answer.json()["code"] == "unknown"
 
 
-def ask(client: TestClient, plan: dict[str, Any], options: dict[str, Any], base: int | None = None) -> Any:
-    body = {"base": plan["revision"] if base is None else base, "options": options}
+def ask(client: TestClient, plan: dict[str, Any], options: dict[str, Any], base: int | None = None, **more: Any) -> Any:
+    body = {"base": plan["revision"] if base is None else base, "options": options, **more}
     return client.post(f"/api/v1/plans/{plan['id']}/whatif", json=body)
 
 
@@ -103,6 +103,11 @@ def test_whatif_gives_only_what_changes(client: TestClient, plan: dict[str, Any]
     assert changes["removed"] == []
     assert changes["counts"]["blocked"] == 0
     assert planner.asked == [("examples/convolution.py:hidden_observed", {"ignore": [1]})]
+
+
+def test_whatif_carries_the_curve_only_where_it_is_asked_for(client: TestClient, plan: dict[str, Any]) -> None:
+    assert ask(client, plan, {"ignore": [1]}).json()["liveness"] is None
+    assert ask(client, plan, {"ignore": [1]}, liveness=True).json()["liveness"]["steps"]
 
 
 def test_whatif_on_an_old_revision_is_stale(client: TestClient, plan: dict[str, Any]) -> None:

@@ -44,6 +44,7 @@ def plan_document(
     others: Sequence[Decided] = (),
     root: str | None = None,
     sources: bool = True,
+    curve: bool = True,
 ) -> dict[str, Any]:
     """Gives the document of a plan. Documents of one planner share their tables: nobody writes into a document.
 
@@ -53,13 +54,14 @@ def plan_document(
         others: What is decided on the same tape and pool for the other consumers; a region lists their verdicts.
         root: The project's folder; paths inside it are shown relative to it.
         sources: Whether the traced texts come along.
+        curve: Whether the live bytes along the schedule come along.
     """
     with collector_paused():
-        return _document(plan, target, others, root, sources)
+        return _document(plan, target, others, root, sources, curve)
 
 
 def _document(
-    plan: PlanData, target: str, others: Sequence[Decided], root: str | None, sources: bool
+    plan: PlanData, target: str, others: Sequence[Decided], root: str | None, sources: bool, curve: bool
 ) -> dict[str, Any]:
     tape = plan.tape
     composer = Composer(plan, others, root)
@@ -83,7 +85,7 @@ def _document(
         "observations": _observations(plan, places, composer.regions),
         "regions": composer.regions,
         "findings": [finding.to_dict() for finding in composer.findings],
-        "liveness": _liveness(plan),
+        **({"liveness": _liveness(plan)} if curve else {}),
         "totals": {
             side: {name: number(figure) for name, figure in figures.items()} for side, figures in plan.totals.items()
         },

@@ -54,10 +54,18 @@ class Elector:
     """Elects and remembers solved components, so that what-if solves only those that it touches.
 
     One elector serves one setting: the weight of a pool number never changes.
+
+    Args:
+        of: The family of each pool number; candidates of two families share no claim under any request. Without it all are one.
+        solved: How many components had to be solved so far.
+        memory: What was picked of each component.
+        told: What was picked of those that stand of one family.
     """
 
+    of: Sequence[int] | None = None
     solved: int = 0
     memory: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
+    told: dict[tuple[int, ...], frozenset[int]] = field(default_factory=dict)
 
     def elect(self, candidates: Sequence[Candidate], find_cycle: FindCycle) -> Election:
         """Elects; candidates that do not pay are never picked."""
@@ -65,7 +73,7 @@ class Elector:
         by_number = {c.number: c for c in paying}
         refused: dict[int, int] = {}
         while True:
-            picks = self._round([c for c in paying if c.number not in refused])
+            picks = self._picks([c for c in paying if c.number not in refused])
             loop = find_cycle(picks)
             if not loop:
                 return Election(picks, refused)
@@ -73,6 +81,19 @@ class Elector:
             loser = min((by_number[i] for i in loop), key=lambda c: (c.weight, -c.root, -c.rank))
             others = [i for i in loop if i != loser.number]
             refused[loser.number] = others[0] if others else loser.number
+
+    def _picks(self, paying: Sequence[Candidate]) -> frozenset[int]:
+        standing: dict[int, list[Candidate]] = {}
+        for candidate in paying:
+            standing.setdefault(0 if self.of is None else self.of[candidate.number], []).append(candidate)
+        picks: set[int] = set()
+        for family in standing.values():
+            key = tuple(c.number for c in family)
+            known = self.told.get(key)
+            if known is None:
+                known = self.told[key] = self._round(family)
+            picks |= known
+        return frozenset(picks)
 
     def _round(self, paying: Sequence[Candidate]) -> frozenset[int]:
         # `last` patterns come second: a bare matmul never bids against the linear layer that contains it.

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from topos_core.cost.machine import Machine
+from topos_core.cost.memory import Placement
 from topos_core.matching.match import Match, NearMiss
 from topos_core.plan.decision import Decision, Number
-from topos_core.plan.liveness import Liveness
+from topos_core.plan.liveness import Liveness, liveness
 from topos_core.plan.request import Request
-from topos_core.plan.schedule import Schedule
+from topos_core.plan.schedule import Schedule, schedule
 from topos_core.tape.tape import Observation, Tape
 
 T = TypeVar("T")
@@ -40,7 +41,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class PlanData:
-    """One request, decided.
+    """One request, decided. Its schedules and curves are worked out when somebody first reads them: a what-if reads neither.
 
     Args:
         tape: The spec; nothing here changes it.
@@ -49,13 +50,12 @@ class PlanData:
         observations: The tape's rows, then the request's own; a row's index is its id, `request.ignore` names some.
         decisions: One per reported match, by root; matches inside a taken one are in its `contains` instead.
         near_misses: Where a pattern almost matched, by root.
-        schedule: What runs, in order.
-        liveness: Live bytes along the schedule.
-        recorded_schedule: What would run if nothing were taken.
-        recorded_liveness: Live bytes along that.
+        wanted: Values that must exist at the end of a run: results and observed values.
+        places: Where every value lies when all ops run as recorded.
         totals: `recorded` and `planned` figures of a whole run, by name.
         elected: How many conflict components this plan had to solve; 0 where an earlier plan had solved them all.
         memo: What was worked out about the tape and its pool alone (digests, fingerprints), shared by a planner's plans.
+        runs: What was worked out of this plan's own runs.
     """
 
     tape: Tape
@@ -64,13 +64,39 @@ class PlanData:
     observations: tuple[Observation, ...]
     decisions: tuple[Decision, ...]
     near_misses: tuple[NearMiss, ...]
-    schedule: Schedule
-    liveness: Liveness
-    recorded_schedule: Schedule
-    recorded_liveness: Liveness
+    wanted: tuple[int, ...]
+    places: Sequence[Placement]
     totals: Mapping[str, Mapping[str, Number]]
     elected: int = 0
     memo: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    runs: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def schedule(self) -> Schedule:
+        """Gives what runs, in order."""
+        return self._run("schedule", lambda: schedule(self.tape, [d.match for d in self.taken], self.wanted))
+
+    @property
+    def liveness(self) -> Liveness:
+        """Gives live bytes along the schedule."""
+        scratch = {d.match.root: d.offer.temporary_bytes for d in self.taken if d.offer is not None}
+        return self._run("liveness", lambda: liveness(self.tape, self.schedule, scratch, self.places))
+
+    @property
+    def recorded_schedule(self) -> Schedule:
+        """Gives what would run if nothing were taken."""
+        return self._run("recorded schedule", lambda: schedule(self.tape, [], self.wanted))
+
+    @property
+    def recorded_liveness(self) -> Liveness:
+        """Gives live bytes along that."""
+        return self._run("recorded liveness", lambda: liveness(self.tape, self.recorded_schedule, {}, self.places))
+
+    def _run(self, key: str, make: Callable[[], T]) -> T:
+        if key not in self.runs:
+            self.runs[key] = make()
+        found: T = self.runs[key]
+        return found
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """Gives what `make` gives, worked out once per tape and pool."""

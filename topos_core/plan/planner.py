@@ -5,7 +5,7 @@ The order of the steps decides verdicts; each has its reason beside it and a tes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -18,8 +18,8 @@ from topos_core.matching.catalog import LAST
 from topos_core.matching.match import Match
 from topos_core.plan.contraction import find_cycle
 from topos_core.plan.decision import Decision, Number
-from topos_core.plan.election import Candidate, Elector, families
-from topos_core.plan.liveness import Liveness, liveness, recorded_places
+from topos_core.plan.election import Candidate, Elector, by_claim, families
+from topos_core.plan.liveness import recorded_places
 from topos_core.plan.plan import Decided, PlanData, Pool
 from topos_core.plan.precedence import rank
 from topos_core.plan.pricing import (
@@ -35,7 +35,7 @@ from topos_core.plan.pricing import (
 )
 from topos_core.plan.reading import Boundary, Reading, blocking, boundary, reading, shared_readers
 from topos_core.plan.request import Request
-from topos_core.plan.schedule import Schedule, rekept, schedule
+from topos_core.plan.schedule import SOURCES, units
 from topos_core.plan.verdicts import Ballot, Families, Standing, verdicts
 from topos_core.recording.collector import collector_paused
 from topos_core.tape.tape import Tape
@@ -51,7 +51,8 @@ class _Setting:
     standings: list[Standing]
     families: Families
     plain: list[Ballot]
-    totals: dict[tuple[int, ...], dict[str, Number]] = field(default_factory=dict)
+    index: Mapping[int, Sequence[Candidate]]
+    totals: dict[bytes, dict[str, Number]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -81,7 +82,7 @@ class Planner:
     _before: dict[tuple[str, bool], tuple[Recorded, list[Before]]] = field(init=False, default_factory=dict)
     _settings: dict[tuple[str, ...], _Setting] = field(init=False, default_factory=dict)
     _memo: dict[Any, Any] = field(init=False, default_factory=dict)
-    _recorded_runs: dict[tuple[int, ...], tuple[Schedule, Liveness]] = field(init=False, default_factory=dict)
+    _read: tuple[Any, Reading] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._users = self.tape.users()
@@ -118,7 +119,7 @@ class Planner:
 
     def _decisions(self, request: Request) -> tuple[_Setting, Reading, tuple[Decision, ...]]:
         setting = self._setting(request)
-        reads = reading(self.tape, self._users, request)
+        reads = self._reading(request)
         concerns = self.consumers[request.consumer].concerns
         ballots = [
             self._ballot(number, setting.plain[number], reads, request)
@@ -127,18 +128,17 @@ class Planner:
             if reads.alive[match.root] and concerns(match.pattern)
         ]
         decisions = verdicts(
-            self.tape, self.pool.matches, self._borders, ballots, reads, setting.elector, setting.families, self._cycle
-        )
+            self.tape, self.pool.matches, self._borders, ballots, reads, setting.elector, setting.families,
+            setting.index, self._cycle,
+        )  # fmt: skip
         return setting, reads, decisions
 
     def _plan(self, request: Request) -> PlanData:
         solved = self._setting(request).elector.solved
         setting, reads, decisions = self._decisions(request)
         taken = [decision for decision in decisions if decision.verdict == "taken"]
-        wanted = [*self.tape.results, *reads.rows]
-        run = schedule(self.tape, [decision.match for decision in taken], wanted)
-        scratch = {d.match.root: d.offer.temporary_bytes for d in taken if d.offer is not None}
-        recorded_schedule, recorded_liveness = self._recorded_run(wanted)
+        wanted = tuple(sorted({*self.tape.results, *reads.rows}))
+        run = units(self.tape, [decision.match for decision in taken], wanted)
         return PlanData(
             tape=self.tape,
             request=request,
@@ -151,12 +151,10 @@ class Planner:
                     key=lambda n: (n.root, rank(n.pattern)),
                 )
             ),
-            schedule=run,
-            liveness=liveness(self.tape, run, scratch, self._places),
-            recorded_schedule=recorded_schedule,
-            recorded_liveness=recorded_liveness,
+            wanted=wanted,
+            places=self._places,
             totals={
-                "recorded": self._recorded_totals(recorded_schedule, setting),
+                "recorded": self._recorded_totals(reads, setting),
                 "planned": _totals(run, setting, {d.match.root: d for d in taken}),
             },
             elected=setting.elector.solved - solved,
@@ -208,8 +206,9 @@ class Planner:
                 standings.append(made)
             plain = [Ballot(self._candidate(number, standing), standing) for number, standing in enumerate(standings)]
             setting = self._settings[key] = _Setting(
-                profile, recorded, Elector(), standings, Families(self._families), plain
-            )
+                profile, recorded, Elector(self._families), standings, Families(self._families), plain,
+                by_claim(ballot.candidate for ballot in plain),
+            )  # fmt: skip
         return setting
 
     def _recorded_prices(self, request: Request, profile: Machine) -> tuple[Recorded, list[Before]]:
@@ -271,35 +270,33 @@ class Planner:
         blocks = blocking(border, reads)
         return Ballot(candidate, standing, blocking=blocks) if blocks else plain
 
-    def _recorded_run(self, wanted: Sequence[int]) -> tuple[Schedule, Liveness]:
-        """Gives the run of the recorded ops; one that only keeps more is the results' own run."""
-        key = tuple(sorted(set(wanted)))
-        if key not in self._recorded_runs:
-            own = tuple(sorted(set(self.tape.results)))
-            base = self._recorded_run(own)[0] if key != own else None
-            run = None if base is None else rekept(self.tape, base, key)
-            run = schedule(self.tape, [], key) if run is None else run
-            self._recorded_runs[key] = run, liveness(self.tape, run, {}, self._places)
-        return self._recorded_runs[key]
+    def _reading(self, request: Request) -> Reading:
+        """Reads the tape under a request; what is decided for the other consumers reads as the plan itself."""
+        key = (request.observe, request.ignore)
+        if self._read is None or self._read[0] != key:
+            self._read = key, reading(self.tape, self._users, request)
+        return self._read[1]
 
-    def _recorded_totals(self, run: Schedule, setting: _Setting) -> dict[str, Number]:
-        key = tuple(step.value for step in run.steps)
+    def _recorded_totals(self, reads: Reading, setting: _Setting) -> dict[str, Number]:
+        key = bytes(reads.alive)
         if key not in setting.totals:
+            ops = self.tape.ops
+            run = (value for value, alive in enumerate(reads.alive) if alive and ops[value].name not in SOURCES)
             setting.totals[key] = _totals(run, setting, {})
         return setting.totals[key]
 
 
-def _totals(run: Schedule, setting: _Setting, taken: Mapping[int, Decision]) -> dict[str, Number]:
-    """Adds up one run: recorded ops at their own price, matches at their offer's."""
+def _totals(run: Iterable[int], setting: _Setting, taken: Mapping[int, Decision]) -> dict[str, Number]:
+    """Adds up what one run holds, in tape order: recorded ops at their own price, matches at their offer's."""
     flops = read = written = calls = 0
     seconds = 0.0
-    for step in run.steps:
-        decision = taken.get(step.value)
+    for unit in run:
+        decision = taken.get(unit)
         if decision is not None and decision.offer is not None:
             work, made = decision.offer.work, 1
             seconds += decision.numbers["seconds_after"].value
         else:
-            estimate = setting.recorded.estimates[step.value]
+            estimate = setting.recorded.estimates[unit]
             work, made = estimate.work, estimate.calls
             seconds += estimate.seconds
         flops += work.flops

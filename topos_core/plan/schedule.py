@@ -56,30 +56,26 @@ def schedule(tape: Tape, taken: Sequence[Match], wanted: Iterable[int]) -> Sched
     owner = {value: match.root for match in taken for value in match.produced}
     roots = {match.root: match for match in taken}
     needed = _needed(tape, owner, roots, kept)
-    # A match stands at its root, not at its first named result: values then live as short as they can.
-    made = [value for value in needed if tape.ops[value].name not in SOURCES]
-    units = sorted({owner.get(value, value) for value in made}) if owner else made
-    reads = {unit: _reads(tape, roots.get(unit), unit) for unit in units}
+    runs = _units(tape, owner, needed)
+    reads = {unit: _reads(tape, roots.get(unit), unit) for unit in runs}
     order: list[int] = []
     done: set[int] = set()
-    for unit in units:
+    for unit in runs:
         _emit(tape, owner, reads, unit, done, order)
     sources = tuple(value for value in needed if tape.ops[value].name in SOURCES)
     return Schedule(_with_frees(tape, roots, reads, order, kept), sources, kept)
 
 
-def rekept(tape: Tape, run: Schedule, wanted: Iterable[int]) -> Schedule | None:
-    """Gives a run that keeps other values; None where it does not make or read one of them."""
-    kept = tuple(sorted(set(wanted)))
-    there = {value for step in run.steps for value in step.produces}
-    if not set(run.kept) <= set(kept) or not there.union(run.sources).issuperset(kept):
-        return None
-    more = set(kept).difference(run.kept)
-    steps = tuple(
-        step if more.isdisjoint(step.frees) else step._replace(frees=tuple(v for v in step.frees if v not in more))
-        for step in run.steps
-    )
-    return Schedule(steps, run.sources, kept)
+def units(tape: Tape, taken: Sequence[Match], wanted: Iterable[int]) -> list[int]:
+    """Lists what `schedule` puts in order, ascending: recorded ops, and the roots of taken matches."""
+    owner = {value: match.root for match in taken for value in match.produced}
+    return _units(tape, owner, _needed(tape, owner, {match.root: match for match in taken}, tuple(set(wanted))))
+
+
+def _units(tape: Tape, owner: Mapping[int, int], needed: Sequence[int]) -> list[int]:
+    # A match stands at its root, not at its first named result: values then live as short as they can.
+    made = [value for value in needed if tape.ops[value].name not in SOURCES]
+    return sorted({owner.get(value, value) for value in made}) if owner else made
 
 
 def _needed(tape: Tape, owner: Mapping[int, int], roots: Mapping[int, Match], kept: Sequence[int]) -> list[int]:

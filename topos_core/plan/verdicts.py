@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from topos_core.kernels.kernel import Decline, Offer
 from topos_core.matching.match import Match
 from topos_core.plan.decision import Decision, Number
-from topos_core.plan.election import Candidate, Election, Elector, FindCycle, by_claim, touched
+from topos_core.plan.election import Candidate, Election, Elector, FindCycle, touched
 from topos_core.plan.precedence import rank
 from topos_core.plan.reading import Boundary, Reading
 from topos_core.tape.tape import Tape
@@ -74,13 +74,17 @@ def verdicts(
     reads: Reading,
     elector: Elector,
     families: Families,
+    index: Mapping[int, Sequence[Candidate]],
     cycle: FindCycle,
 ) -> tuple[Decision, ...]:
-    """Decides every ballot. Matches inside a taken one are named there and get no decision of their own."""
+    """Decides every ballot. Matches inside a taken one are named there and get no decision of their own.
+
+    `index` is `by_claim` of all candidates, whether they stand or not.
+    """
     candidates = [b.candidate for b in ballots if b.legal and not b.blocking]
     election = elector.elect(candidates, cycle)
     council = _Council(
-        tape, matches, borders, {b.candidate.number: b for b in ballots}, reads, elector, cycle, election
+        tape, matches, borders, {b.candidate.number: b for b in ballots}, reads, elector, cycle, election, index
     )
     members: dict[int, list[Ballot]] = {}
     for ballot in ballots:
@@ -134,14 +138,12 @@ class _Council:
     elector: Elector
     cycle: FindCycle
     election: Election
-    index: Mapping[int, Sequence[Candidate]] = field(init=False, default_factory=dict)
+    index: Mapping[int, Sequence[Candidate]]
     owner: Mapping[int, int] = field(init=False)
     hidden: dict[int, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.owner = self._owners(self.election.picks)
-        if any(b.blocking for b in self.ballots.values()):
-            self.index = by_claim(b.candidate for b in self.ballots.values() if b.legal)
         for number in self.election.picks:
             self.hidden.update(dict.fromkeys(self.matches[number].interior, number))
 
@@ -176,7 +178,8 @@ class _Council:
         number, rows = ballot.candidate.number, set(ballot.blocking)
 
         def stands(other: Candidate) -> bool:
-            return set(self.ballots[other.number].blocking) <= rows
+            found = self.ballots.get(other.number)
+            return found is not None and found.legal and set(found.blocking) <= rows
 
         component = touched(self.index, [ballot.candidate], stands)
         lifted = self.elector.elect(component, self.cycle)

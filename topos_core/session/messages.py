@@ -173,8 +173,10 @@ def check_changes(changes: Mapping[str, Any]) -> None:
     """
     for key in ("changed", "removed", "findings", "observations"):
         _need(changes, key, list)
-    for key in ("counts", "totals", "liveness"):
+    for key in ("counts", "totals"):
         _need(changes, key, dict)
+    if changes.get("liveness") is not None:
+        _need(changes, "liveness", dict)
     try:
         _check_display(changes, "")
         for key in ("changed", "findings", "observations"):

@@ -65,10 +65,11 @@ class Traced:
         return document
 
     def changes(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Plans under other options and gives what differs from the target's first document."""
+        """Plans under other options and gives what differs from the target's first document; the curve only where asked for."""
         if not self._base:
             self.document({})
-        planned = self.plan(options).document(target=self.target, root=self.root, sources=False)
+        curve = bool(options.get("liveness"))
+        planned = self.plan(options).document(target=self.target, root=self.root, sources=False, curve=curve)
         return changes(self._base, planned)
 
     def proofs(self, options: Mapping[str, Any], progress: Report) -> list[dict[str, Any]]:
@@ -158,7 +159,7 @@ class Traced:
             ConfigurationError: TP504, an option that is none, or an observed name that the tape does not have.
         """
         known = ("consumer", "fidelity", "machine", "cost", "dialect")
-        other = ("observe", "ignore", "off", "off_at", "dims", "sources", "prove")
+        other = ("observe", "ignore", "off", "off_at", "dims", "sources", "liveness", "prove")
         wrong = next((key for key in options if key not in (*known, *other)), None)
         if wrong is not None:
             raise ConfigurationError(

@@ -16,6 +16,7 @@ from topos_core.matching.match import Match
 from topos_core.plan.decision import Decision
 from topos_core.plan.plan import PlanData
 from topos_core.plan.request import Request
+from topos_core.plan.schedule import Schedule, schedule
 from topos_core.tape.tape import Tape
 
 REFERENCE = Request(machine="reference")
@@ -491,8 +492,25 @@ def test_what_is_only_told_is_decided_and_not_scheduled(monkeypatch: pytest.Monk
     def never(*_: object) -> None:
         raise AssertionError("nobody runs what another consumer decides")
 
-    monkeypatch.setattr("topos_core.plan.planner.schedule", never)
-    monkeypatch.setattr("topos_core.plan.planner.liveness", never)
+    monkeypatch.setattr("topos_core.plan.planner.units", never)
     assert p.decide(REFERENCE).decisions == decisions
     with pytest.raises(ConfigurationError, match="no consumer 'tpu'"):
         p.decide(replace(REFERENCE, consumer="tpu"))  # type: ignore[arg-type]
+
+
+def test_a_plan_is_put_in_order_when_somebody_reads_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Net()
+    tape = net.b.tape(net.out)
+    p = planner(tape, list(net.matches(tape).values()))
+    orders: list[Any] = []
+
+    def watched(*asked: Any) -> Schedule:
+        orders.append(asked)
+        return schedule(*asked)
+
+    monkeypatch.setattr("topos_core.plan.plan.schedule", watched)
+    data = p.plan(REFERENCE)
+    assert orders == []
+    assert data.schedule is data.schedule
+    assert data.liveness.peak_bytes > 0
+    assert len(orders) == 1

@@ -150,7 +150,9 @@ def test_what_if_may_give_only_what_changes(agent):
     row = next(k for k, each in enumerate(document["observations"]) if each["name"] == "windows")
     whole = agent.replan("model.py:entry", {**options, "ignore": [row]})["document"]
     found = agent.replan("model.py:entry", {**options, "ignore": [row]}, changes=True)["changes"]
-    assert found == changes(document, whole)
+    assert found == {**changes(document, whole), "liveness": None}
+    with_curve = agent.replan("model.py:entry", {**options, "ignore": [row], "liveness": True}, changes=True)["changes"]
+    assert with_curve["liveness"] == whole["liveness"]
     assert [region["verdict"] for region in found["changed"]] == ["taken"]
     assert agent.replan("model.py:entry", options, changes=True)["changes"]["changed"] == []
 

@@ -40,6 +40,6 @@ export function renumbered(plan: Plan, to: readonly number[]): Plan {
     near_miss: region.near_miss && { ...region.near_miss, at: to[region.near_miss.at] },
   }));
   const observations = plan.observations.map((o): Observation => ({ ...o, value: to[o.value] }));
-  const { steps, recorded_steps } = plan.liveness;
-  return { ...plan, regions, observations, liveness: { ...plan.liveness, steps: all(steps), recorded_steps: recorded_steps && all(recorded_steps) } };
+  const live = plan.liveness;
+  return { ...plan, regions, observations, liveness: live && { ...live, steps: all(live.steps), recorded_steps: live.recorded_steps && all(live.recorded_steps) } };
 }

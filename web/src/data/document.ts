@@ -147,7 +147,8 @@ export interface Plan extends PlanHead {
   regions: Region[];
   observations: Observation[];
   findings: Finding[];
-  liveness: Liveness;
+  /** Null for a what-if that was answered while nobody looked at the curve. */
+  liveness: Liveness | null;
 }
 
 /** What a what-if never changes: ops as columns. */
@@ -218,7 +219,7 @@ export interface Changes extends PlanHead {
   order: string[] | null;
   observations: Observation[];
   findings: Finding[];
-  liveness: Liveness;
+  liveness: Liveness | null;
 }
 
 /** What runs at a value, in three forms; a form that topos has not says why. */

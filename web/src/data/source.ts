@@ -23,7 +23,7 @@ export interface Source {
   graph(id: string, digest: string): Promise<Graph>;
   plan(id: string): Promise<Plan>;
   text(id: string, path: number): Promise<string>;
-  whatif(id: string, base: number, options: Options): Promise<Changes>;
+  whatif(id: string, base: number, options: Options, curve: boolean): Promise<Changes>;
   emitted(id: string, base: number, options: Options): Promise<string>;
   profile(id: string): Promise<Bench>;
   phases(id: string, base: number, value: number, options: Options): Promise<Phases>;
@@ -99,8 +99,8 @@ export class ServerSource implements Source {
   plan = async (id: string): Promise<Plan> => unpacked(await this.ask<PackedPlan>(`plans/${id}/regions`));
   text = async (id: string, path: number): Promise<string> =>
     (await this.ask<{ text: string }>(`plans/${id}/sources/${path}`)).text;
-  whatif = async (id: string, base: number, options: Options): Promise<Changes> => {
-    const changes = await this.ask<Omit<Changes, 'changed'> & { changed: Packed }>(`plans/${id}/whatif`, { base, options });
+  whatif = async (id: string, base: number, options: Options, curve: boolean): Promise<Changes> => {
+    const changes = await this.ask<Omit<Changes, 'changed'> & { changed: Packed }>(`plans/${id}/whatif`, { base, options, liveness: curve });
     return { ...changes, changed: unpack(changes.changed) };
   };
   emitted = async (id: string, base: number, options: Options): Promise<string> =>

@@ -60,6 +60,20 @@ export class WhatIf {
     if (this.options !== NOTHING) await this.plan(this.options, null);
   }
 
+  /** Fetches the curve of the plan on the page, which came without: nobody looked at it then. */
+  async curve(): Promise<void> {
+    const { viewer } = this;
+    const { base, skeleton, plan } = viewer;
+    if (!base || !skeleton || !plan || plan.liveness) return;
+    try {
+      const { liveness } = await viewer.source.whatif(skeleton.id, skeleton.revision, this.options, true);
+      if (viewer.plan === plan) viewer.replan({ ...plan, liveness });
+    } catch (error) {
+      if (error instanceof Refusal && error.status === 409) await viewer.refresh();
+      else viewer.fail(error);
+    }
+  }
+
   forget(): void {
     [this.options, this.past] = [NOTHING, []];
   }
@@ -74,7 +88,7 @@ export class WhatIf {
     viewer.texts.emitted = null;
     viewer.busy = 'planning';
     try {
-      const next = this.options === NOTHING ? base : applied(base, await viewer.source.whatif(skeleton.id, skeleton.revision, options));
+      const next = this.options === NOTHING ? base : applied(base, await viewer.source.whatif(skeleton.id, skeleton.revision, options, viewer.memory));
       if (turn !== this.turn || viewer.base !== base) return; // another question, or another plan, came meanwhile
       viewer.replan(next);
       viewer.status = difference(plan, next);
