@@ -77,6 +77,10 @@ class AgentPlanner:
         """Names the folder that a target's paths are relative to."""
         return self._of_target[target].root
 
+    def dims(self) -> Sequence[tuple[str, int]]:
+        """Gives the extents that the command line named."""
+        return self._dims
+
     def machines(self) -> Sequence[str]:
         """Names the machine profiles that may be asked for."""
         return machines()

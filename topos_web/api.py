@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Body, Path, Query, Request
@@ -11,7 +12,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from topos_web import differences, export, payloads
+from topos_web import as_code, differences, export, payloads
 from topos_web.events import Hub
 from topos_web.payloads import Document, Payload
 from topos_web.plans import Plan, PlannerError, Plans
@@ -112,6 +113,12 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
             raise Refused(409, "stale", f"the plan is at revision {plan.revision}, not {base}; load it again")
         return plan, plan.document
 
+    def changed(plan: Plan, document: Document, options: dict[str, Any]) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = _ask(lambda: plans.planner.changes(plan.target, options))
+        if found["digest"] != document["digest"]:
+            raise Refused(409, "stale", "the file was traced again meanwhile; load the plan again")
+        return found
+
     @api.get("/plans", summary="Every target with its state")
     def listing() -> list[dict[str, Any]]:
         return [_state(plan, plans) for plan in plans.all()]
@@ -164,10 +171,21 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
     def whatif(request: Request, plan_id: PlanId, asked: Annotated[AskedChanges, Body()]) -> Response:
         plan, document = traced(plan_id, asked.base)
         options = {**asked.options.asked(), **({"liveness": True} if asked.liveness else {})}
-        found = _ask(lambda: plans.planner.changes(plan.target, options))
-        if found["digest"] != document["digest"]:
-            raise Refused(409, "stale", "the file was traced again meanwhile; load the plan again")
+        found = changed(plan, document, options)
         return _json(request, {"base": plan.revision, **payloads.changes(found)})
+
+    @api.post(
+        "/plans/{plan_id}/ascode",
+        summary="What makes the options true: comments that switch patterns off, and the command line for the rest",
+    )
+    def ascode(request: Request, plan_id: PlanId, asked: Annotated[Asked, Body()]) -> Response:
+        plan, document = traced(plan_id, asked.base)
+        options, off = asked.options.asked(), asked.options.off
+        written: dict[str, Any] = {"edits": [], "nowhere": []}
+        if off:
+            found = changed(plan, document, options)
+            written = as_code.comments(document, found, off)
+        return _json(request, {**written, "command": as_code.command(plan.target, options, plans.planner.dims())})
 
     @api.post("/plans/{plan_id}/emitted", summary="The StableHLO text of the plan under the options")
     def emitted(request: Request, plan_id: PlanId, asked: Annotated[Asked, Body()]) -> Response:

@@ -56,6 +56,10 @@ class Planner(Protocol):
         """Names the folder that a target's paths are relative to."""
         ...
 
+    def dims(self) -> Sequence[tuple[str, int]]:
+        """Gives the extents that the command line named."""
+        ...
+
     def machines(self) -> Sequence[str]:
         """Names the machine profiles that may be asked for."""
         ...

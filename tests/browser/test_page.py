@@ -316,6 +316,24 @@ def test_a_whatif_can_be_read_as_a_patch(open_page: Open) -> None:
     assert '-    tp.observe(windows, "windows")\n' in patch
 
 
+def test_a_pattern_that_is_off_is_a_comment_and_an_option_a_command(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True))
+    page.locator('.entry[data-verdict="taken"]').click()
+    page.get_by_role("button", name="What if window reduce were off?").click()
+    expect(page.get_by_test_id("whatif").locator(".status")).to_contain_text("changed")
+    page.get_by_role("button", name="Apply as code").click()
+    written = page.get_by_test_id("patch")
+    expect(written.get_by_label("patch", exact=True)).to_contain_text("# topos: off[window_reduce]")
+    expect(written.get_by_label("command", exact=True)).to_have_count(0)
+    written.get_by_role("button", name="Close").click()
+    page.get_by_label("Fidelity").select_option("exact")
+    expect(page.get_by_test_id("whatif")).to_contain_text("fidelity exact")
+    page.get_by_role("button", name="Apply as code").click()
+    command = written.get_by_label("command", exact=True).inner_text().strip()
+    assert command.startswith("topos plan examples/convolution.py:")
+    assert command.endswith(" --fidelity exact")
+
+
 @pytest.mark.parametrize(("kind", "start"), [("SVG of the view", b"<svg"), ("PNG of the view", b"\x89PNG")])
 def test_the_view_is_exported(open_page: Open, kind: str, start: bytes) -> None:
     page, *_ = open_page(convolution(observed=True))

@@ -55,7 +55,8 @@ def applied(base: dict[str, Any], delta: dict[str, Any]) -> dict[str, Any]:
     for region in delta["changed"]:
         regions[region["id"]] = region
     order = delta["order"] or list(regions)
-    return {**base, **{name: delta[name] for name in (*PLAN, *REST)}, "regions": [regions[name] for name in order]}
+    told = (*PLAN, *REST, "liveness")
+    return {**base, **{name: delta[name] for name in told}, "regions": [regions[name] for name in order]}
 
 
 def agrees(seed: int) -> None:

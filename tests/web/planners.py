@@ -109,6 +109,9 @@ class GivenPlanner:
     def root(self, target: str) -> str:
         return "/srv/models"
 
+    def dims(self) -> Sequence[tuple[str, int]]:
+        return ()
+
     def machines(self) -> Sequence[str]:
         return ["reference", "a100"]
 

@@ -125,6 +125,18 @@ def test_whatif_refuses_options_that_are_none(
     assert ask(client, plan, options).status_code == 422
 
 
+def test_what_is_switched_off_is_written_as_comments_and_the_rest_as_a_command(
+    client: TestClient, plan: dict[str, Any]
+) -> None:
+    options = {"off": ["convolution"], "fidelity": "exact", "observe": [3]}
+    answer = client.post(f"/api/v1/plans/{plan['id']}/ascode", json={"base": plan["revision"], "options": options})
+    found = answer.json()
+    assert [edit["text"].strip() for edit in found["edits"]] == ["# topos: off[convolution]"]
+    assert found["edits"][0]["path"] == "examples/convolution.py"
+    assert found["nowhere"] == []
+    assert found["command"] == "topos plan examples/convolution.py:hidden_observed --fidelity exact --observe 3"
+
+
 def test_emitted_text_comes_from_the_planner(client: TestClient, plan: dict[str, Any]) -> None:
     body = {"base": plan["revision"], "options": {"consumer": "stablehlo"}}
     answer = client.post(f"/api/v1/plans/{plan['id']}/emitted", json=body)

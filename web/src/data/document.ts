@@ -222,6 +222,14 @@ export interface Changes extends PlanHead {
   liveness: Liveness | null;
 }
 
+/** What makes a what-if true beside the fixes of findings. */
+export interface AsCode {
+  edits: Edit[];
+  /** Regions that no comment switches off where they stand. */
+  nowhere: string[];
+  command: string;
+}
+
 /** What runs at a value, in three forms; a form that topos has not says why. */
 export interface Phases {
   values: number[];

@@ -1,6 +1,6 @@
 /** Where the page's data come from: the server, or the file itself when the page was exported. */
 
-import type { Changes, Failure, Graph, KernelListing, Options, Phases, Packed, Plan, PlanState, Region, Skeleton } from './document';
+import type { AsCode, Changes, Failure, Graph, KernelListing, Options, Phases, Packed, Plan, PlanState, Region, Skeleton } from './document';
 import { unpack } from './packing';
 import type { Bench } from './profile';
 
@@ -24,6 +24,7 @@ export interface Source {
   plan(id: string): Promise<Plan>;
   text(id: string, path: number): Promise<string>;
   whatif(id: string, base: number, options: Options, curve: boolean): Promise<Changes>;
+  asCode(id: string, base: number, options: Options): Promise<AsCode>;
   emitted(id: string, base: number, options: Options): Promise<string>;
   profile(id: string): Promise<Bench>;
   phases(id: string, base: number, value: number, options: Options): Promise<Phases>;
@@ -63,6 +64,7 @@ export class InlineSource implements Source {
   plan = async (): Promise<Plan> => unpacked(this.data.plan);
   text = async (_id: string, path: number): Promise<string> => this.data.sources[path] ?? '';
   whatif = (): Promise<Changes> => Promise.reject(OFFLINE);
+  asCode = (): Promise<AsCode> => Promise.reject(OFFLINE);
   emitted = async (): Promise<string> => {
     if (this.data.emitted === null) throw new Refusal(404, { code: 'offline', message: 'the export holds no emitted text' });
     return this.data.emitted;
@@ -103,6 +105,7 @@ export class ServerSource implements Source {
     const changes = await this.ask<Omit<Changes, 'changed'> & { changed: Packed }>(`plans/${id}/whatif`, { base, options, liveness: curve });
     return { ...changes, changed: unpack(changes.changed) };
   };
+  asCode = (id: string, base: number, options: Options): Promise<AsCode> => this.ask(`plans/${id}/ascode`, { base, options });
   emitted = async (id: string, base: number, options: Options): Promise<string> =>
     (await this.ask<{ text: string }>(`plans/${id}/emitted`, { base, options })).text;
   phases = (id: string, base: number, value: number, options: Options): Promise<Phases> => this.ask(`plans/${id}/phases`, { base, value, options });

@@ -1,11 +1,23 @@
 /** The questions asked of a plan: options on top of the command line's, a stack to undo, and the edits that make them true. */
 
-import type { Options, Plan } from '../data/document';
+import type { Edit, Options, Plan } from '../data/document';
 import { seconds } from '../data/figures';
 import { unified } from '../data/patch';
 import { applied } from '../data/planning';
 import { Refusal } from '../data/source';
 import type { Viewer } from './viewer.svelte';
+
+/** A what-if as edits and a command line. */
+export interface Written {
+  title: string;
+  /** Empty where the program need not change. */
+  patch: string;
+  /** Null where no option is asked. */
+  command: string | null;
+  nowhere: string[];
+  /** Observations that no known edit ends. */
+  kept: string[];
+}
 
 export const NOTHING: Options = {};
 
@@ -102,9 +114,9 @@ export class WhatIf {
     }
   }
 
-  /** The edits that make the question true in the program, file by file; null where topos knows none. */
-  async asCode(): Promise<{ title: string; patch: string } | null> {
-    const { base, skeleton, texts } = this.viewer;
+  /** What makes the question true: edits of the program, file by file, and the command line for what is asked and not written. */
+  async asCode(): Promise<Written | null> {
+    const { base, skeleton, texts, source } = this.viewer;
     if (!base || !skeleton) return null;
     const ignored = new Set(this.options.ignore ?? []);
     const blockers = base.regions.filter((r) => r.observations.length && r.observations.every((row) => ignored.has(row)));
@@ -114,18 +126,26 @@ export class WhatIf {
       const known = (finding.fixes ?? (finding.fix ? [finding.fix] : [])).filter((fix) => fix.edits.length);
       return known.find((fix) => fix.edits.some((edit) => edit.text.trim() !== '') === moves) ?? known.slice(0, 1);
     });
-    if (!fixes.length) return null;
-    const byPath = new Map<string, (typeof fixes)[number]['edits']>();
-    for (const edit of fixes.flatMap((fix) => fix.edits)) {
+    // a moved observation is written, and asked for no more
+    const options = fixes.length ? { ...this.options, observe: [] } : this.options;
+    const { edits, nowhere, command } = await source.asCode(skeleton.id, skeleton.revision, options);
+    const off = (this.options.off ?? []).join(', ');
+    const titles = [...new Set(fixes.map((fix) => fix.title)), ...(edits.length ? [`switch off ${off}`] : [])];
+    const byPath = new Map<string, Edit[]>();
+    for (const edit of [...fixes.flatMap((fix) => fix.edits), ...edits]) {
       const here = byPath.get(edit.path) ?? [];
       if (!here.some((e) => e.line === edit.line && e.column === edit.column && e.text === edit.text)) byPath.set(edit.path, [...here, edit]);
     }
     const patches: string[] = [];
-    for (const [path, edits] of byPath) {
+    for (const [path, mine] of byPath) {
       const index = skeleton.paths.indexOf(path);
-      if (index >= 0) patches.push(unified(path, await texts.get(index), edits));
+      if (index >= 0) patches.push(unified(path, await texts.get(index), mine));
     }
-    return { title: [...new Set(fixes.map((fix) => fix.title))].join('; '), patch: patches.join('') };
+    const ended = new Set(base.findings.flatMap((f) => (fixes.some((fix) => f.fix === fix || f.fixes?.includes(fix)) ? base.regions.find((r) => r.id === f.region)!.observations : [])));
+    const kept = [...ignored].filter((row) => !ended.has(row)).map((row) => base.observations[row]?.name ?? `%${base.observations[row]?.value}`);
+    const asked = ['consumer', 'fidelity', 'machine'].some((name) => this.options[name as keyof Options]) || (options.observe ?? []).length > 0;
+    if (!patches.length && !asked && !nowhere.length) return null;
+    return { title: titles.join('; '), patch: patches.join(''), command: asked ? command : null, nowhere, kept };
   }
 }
 
