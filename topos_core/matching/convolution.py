@@ -117,7 +117,8 @@ def _pointwise(
     first, last = channel[0], channel[-1]
     if last == rank - 1 or channel != list(range(first, last + 1)):
         return None
-    flat = len(reading.axes) < 3 and len(kernel.shape) < 3
+    told = len(kernel.shape) == rank and kernel.shape[1:] == (image.shape[channel[0]], *(1,) * (rank - 2))
+    flat = len(reading.axes) < 3 and not told
     if flat and all(extent == 1 for extent in image.shape[last + 1 :]):
         return None  # one pixel, no axis of which the kernel or the result has: a flattened image that meets a linear layer
     roles = ["b"] * first + ["f"] * len(channel) + [str(k) for k in range(rank - 1 - last)]
