@@ -20,6 +20,9 @@ DEPTH: Final = 12
 TOLERANCE: Final = 2.5e-7
 """Two units of f32: constants are written with few digits and rounded at their dtype."""
 
+UNIFORM: Final = 64
+"""Elements up to which an array is looked at, whether it is one number."""
+
 Atom = tuple[Any, ...]  # (function, polynomial, ...)
 Monomial = tuple[int, tuple[Atom, ...]]  # power of the value, applied functions
 Polynomial = tuple[tuple[Monomial, float], ...]
@@ -59,7 +62,8 @@ class _Reader:
         if op.name == "constant":
             number = op.attributes["value"]
             if isinstance(number, np.ndarray) and number.ndim:
-                return None
+                first = number.flat[0] if 0 < number.size <= UNIFORM else None
+                return _number(float(first)) if first is not None and bool((number == first).all()) else None
             return _number(float(number))
         if depth >= DEPTH or op.name not in _HANDLED:
             return None
@@ -74,7 +78,14 @@ class _Reader:
         return _combined(op.name, parts)
 
     def _unmoved(self, value: int) -> int:
-        """Sees through reshapes, or permutations, that give back what they began with."""
+        """Sees through reshapes, or permutations, that give back what they began with, and through a number's broadcast."""
+        spread = value
+        for _ in range(DEPTH):
+            if self._ops[spread].name not in ("broadcast", "reshape") or self._is_leaf(spread):
+                break
+            spread = self._ops[spread].operands[0]
+        if spread != value and self._ops[spread].name == "constant":
+            return spread
         for kind in ("reshape", "permute"):
             below, order = value, list(range(len(self._ops[value].type.shape)))
             for _ in range(DEPTH):
@@ -169,6 +180,9 @@ def _reciprocal(a: Polynomial) -> Polynomial:
 
 
 def _apply(function: str, argument: Polynomial) -> Polynomial:
+    """Writes an applied function; what is odd is applied to the argument whose first coefficient is positive."""
+    if function in _ODD and argument and argument[0][1] < 0:
+        return _scaled(_apply(function, _scaled(argument, -1.0)), -1.0)
     return (((0, ((function, argument),)), 1.0),)
 
 
@@ -186,6 +200,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 _VALUE: Final[Polynomial] = (((1, ()), 1.0),)
+_ODD: Final = frozenset(("tanh", "erf"))
 _HANDLED: Final = frozenset(
     ("add", "sub", "neg", "mul", "div", "pow", "maximum", "minimum", "tanh", "erf", "exp", "select")
 )
