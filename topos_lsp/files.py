@@ -60,11 +60,14 @@ class Plan:
     def view(self, document: Document, home: Home) -> View | None:
         """Gives the plan as a buffer sees it; None where nothing of it stands there."""
         if document.uri not in self._views:
-            made = view(self.document, home.workspace.relative(document.path))
-            if made is not None:
-                made.move(differences(made.text.source, document.text.source))
-            self._views[document.uri] = made
+            self.seen(document, view(self.document, home.workspace.relative(document.path)))
         return self._views[document.uri]
+
+    def seen(self, document: Document, made: View | None) -> None:
+        """Takes a view that was made of the traced text, and moves it to the buffer's."""
+        if made is not None:
+            made.move(differences(made.text.source, document.text.source))
+        self._views[document.uri] = made
 
     def move(self, uri: str, edits: Sequence[Edit]) -> None:
         """Follows edits of a buffer."""

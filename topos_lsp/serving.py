@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from topos_lsp.server import Server
 
 _WATCH_SECONDS: Final = 1.0
+_SWITCH_SECONDS: Final = (
+    0.0005  # a thread that reads a reply lets the loop in, several times an answer; the default is 5 ms
+)
 _HOST: Final = "127.0.0.1"
 
 
@@ -62,6 +65,7 @@ def watch(process: int) -> None:
 
 def _serve(reader: BinaryIO, writer: BinaryIO, client: int | None) -> int:
     memory.share()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     if client is not None:
         watch(client)
     server = _server()

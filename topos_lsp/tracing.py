@@ -1,6 +1,7 @@
 """Traces open files as they change: waits for a pause, ends what runs for an older text, keeps the last good plans.
 
-Everything here runs on the server's loop except `_ask`, which blocks on the agent in a thread of its own.
+Everything here runs on the server's loop except `_ask`, which blocks on the agent in a thread of its own and makes of its reply what
+needs no buffer (`_Answer`): the loop has questions to answer meanwhile.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from topos_lsp.files import Failure, File, Plan, Stale
 from topos_lsp.homes import Home, Homes
 from topos_lsp.memory import trim
 from topos_lsp.settings import Settings
-from topos_lsp.view import View
+from topos_lsp.view import View, view
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +73,14 @@ class _Silent:
 
     def end(self) -> None:
         """Says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A reply, and per entry with a document its plan and how the traced text itself sees it."""
+
+    reply: Mapping[str, Any]
+    plans: Mapping[str, tuple[Plan, View | None]]
 
 
 @dataclass(slots=True)
@@ -293,33 +302,34 @@ class Tracing:
         key = self._key(file, text, options)
         known = file.replies.get(key)
         if known is not None:
-            self._take(file, await asyncio.to_thread(_unpacked, known))
+            self._take(file, await asyncio.to_thread(_unpacked, file, known))
             return
         file.state = "tracing"
         shown = self.listener.working(file)
         try:
             file.work = self._pool.submit(self._ask, file, text, options, shown)
-            reply = await asyncio.wrap_future(file.work)
+            answer = await asyncio.wrap_future(file.work)
         except Cancelled:  # the agent was closed below us: whoever did that says what is next
             file.state = "cancelled"
             return
         finally:
             shown.end()
         file.traced_text = text
-        self._take(file, reply)
-        if _is_final(reply):
+        self._take(file, answer)
+        if _is_final(answer.reply):
             loop = asyncio.get_running_loop()
-            loop.call_soon(self._pool.submit, _keep, loop, file, key, reply)  # once it is shown
+            loop.call_soon(self._pool.submit, _keep, loop, file, key, answer.reply)  # once it is shown
 
-    def _ask(self, file: File, text: str, options: Mapping[str, Any], work: Work) -> dict[str, Any]:
+    def _ask(self, file: File, text: str, options: Mapping[str, Any], work: Work) -> _Answer:
         agent = file.home.agent()
         names = list(file.entries)
         specs = [file.entries[name] for name in names]
         path = file.document.path
-        return agent.trace(path, text, entries=names, specs=specs, options=options, progress=work.report)
+        return _answer(file, agent.trace(path, text, entries=names, specs=specs, options=options, progress=work.report))
 
-    def _take(self, file: File, reply: Mapping[str, Any]) -> None:
+    def _take(self, file: File, answer: _Answer) -> None:
         """Takes a reply: each entry has a new plan, or keeps its old one with the reason why there is no newer."""
+        reply = answer.reply
         if "imports" in reply:
             file.imports = frozenset(reply["imports"])
         if "error" in reply:
@@ -330,23 +340,12 @@ class Tracing:
         for entry in reply["entries"]:
             name = entry["target"].rpartition(":")[2]
             if "document" in entry:
-                file.plans[name] = self._plan(file, entry, now)
+                file.plans[name], made = answer.plans[name]
+                file.plans[name].seen(file.document, made)
             else:
                 self._fail(file, name, entry["error"], now)
         file.state = "failed" if file.failures else "traced"
         file.unused = [] if file.failures else _unused(file)  # an entry without a plan may be what a comment is for
-
-    def _plan(self, file: File, entry: Mapping[str, Any], now: str) -> Plan:
-        document = entry["document"]
-        comments = {
-            path: _comments(file, path, text) for path, text in zip(document["paths"], document["sources"], strict=True)
-        }
-        kept = suppress(document["findings"], comments)
-        shown = {id(finding) for finding in kept.findings}
-        hidden = frozenset(k for k, finding in enumerate(document["findings"]) if id(finding) not in shown)
-        plan = Plan(entry["target"], document, frozenset(entry["off"]), now, hidden, kept.used)
-        plan.view(file.document, file.home)
-        return plan
 
     def _failed(self, file: File, error: Mapping[str, Any]) -> None:
         file.failures.clear()
@@ -365,6 +364,27 @@ class Tracing:
     def _key(self, file: File, text: str, options: Mapping[str, Any]) -> str:
         asked = json.dumps([file.entries, options], sort_keys=True)
         return hashlib.blake2b(f"{asked}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _answer(file: File, reply: Mapping[str, Any]) -> _Answer:
+    """Makes plans and views of a reply; in a thread."""
+    plans = {
+        entry["target"].rpartition(":")[2]: (_plan(file, entry), view(entry["document"], file.relative))
+        for entry in reply.get("entries", ())
+        if "document" in entry
+    }
+    return _Answer(reply, plans)
+
+
+def _plan(file: File, entry: Mapping[str, Any]) -> Plan:
+    document = entry["document"]
+    comments = {
+        path: _comments(file, path, text) for path, text in zip(document["paths"], document["sources"], strict=True)
+    }
+    kept = suppress(document["findings"], comments)
+    shown = {id(finding) for finding in kept.findings}
+    hidden = frozenset(k for k, finding in enumerate(document["findings"]) if id(finding) not in shown)
+    return Plan(entry["target"], document, frozenset(entry["off"]), _now(), hidden, kept.used)
 
 
 def _comments(file: File, path: str, text: str) -> Sequence[Comment]:
@@ -395,9 +415,8 @@ def _keep(loop: asyncio.AbstractEventLoop, file: File, key: str, reply: Mapping[
     trim()
 
 
-def _unpacked(packed: bytes) -> dict[str, Any]:
-    reply: dict[str, Any] = json.loads(zlib.decompress(packed))
-    return reply
+def _unpacked(file: File, packed: bytes) -> _Answer:
+    return _answer(file, json.loads(zlib.decompress(packed)))
 
 
 def _is_final(reply: Mapping[str, Any]) -> bool:

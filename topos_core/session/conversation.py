@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from topos_core.session import processes
 from topos_core.session.limits import MIB, Limits
 from topos_core.session.messages import Decoder, MessageError, check_reply, encode, failure
 from topos_core.session.places import place_in_stack, position
@@ -63,6 +64,7 @@ class Conversation:
         self._requests = itertools.count(1)
         self._decoder = Decoder()
         self._reports = Decoder()
+        self._process: int | None = None
         self._death: dict[str, Any] | None = None
         self._let_go = False
         self._traced_text: str | None = None
@@ -81,8 +83,15 @@ class Conversation:
         return self._death is None
 
     def kill(self, reason: str) -> None:
-        """Asks for its end, for a `reason` (time, cancelled, released, hung up, forged); does not wait."""
+        """Asks for its end, for a `reason` (time, cancelled, released, hung up, forged); does not wait.
+
+        A cancelled one is killed from here: the warm process may be importing a framework, which takes seconds.
+        """
         self._let_go = self._let_go or reason in ("cancelled", "released")
+        if (
+            reason == "cancelled" and self._process is not None and self._death is None
+        ):  # not waited for: its number is its own
+            processes.kill_tree(self._process)
         self._warm.kill(self._identity, reason)
 
     def ask(self, message: Mapping[str, Any], seconds: float, progress: Progress | None) -> dict[str, Any]:
@@ -197,6 +206,7 @@ class Conversation:
             if not data:
                 self._death = {"exit": None, "signal": None, "reason": "supervisor", "resident": 0, "stack": ""}
             for frame in self._reports.feed(data):
+                self._process = frame.get("born", self._process)
                 self._death = frame.get("died", self._death)
         return True
 

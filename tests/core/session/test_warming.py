@@ -1,9 +1,11 @@
 import sys
+import threading
+import time
 
 import numpy
 import pytest
 
-from topos_core.session.client import Agent
+from topos_core.session.client import Agent, Cancelled
 from topos_core.session.messages import MessageError, check_reply
 from topos_core.session.warming import Warming, loaded
 
@@ -60,3 +62,45 @@ def test_frameworks_are_imported_once_in_the_warm_process_and_found_by_later_tra
 def test_names_that_are_no_texts_are_refused():
     with pytest.raises(MessageError, match="frameworks"):
         check_reply("trace", {"entries": [], "frameworks": [3]})
+
+
+def test_a_cancelled_trace_ends_while_the_warm_process_imports(tmp_path, monkeypatch):
+    site, root = tmp_path / "site", tmp_path / "root"
+    begun, freed = tmp_path / "begun", tmp_path / "freed"
+    (site / "timm").mkdir(parents=True)
+    (site / "timm/__init__.py").write_text(
+        f"import os, sys, time\nif 'topos_loaded_here' not in sys.modules:\n    open({str(begun)!r}, 'w').close()\n"
+        f"    while not os.path.exists({str(freed)!r}): time.sleep(0.01)\n"
+    )
+    root.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    told = tmp_path / "told"
+    loop = f"import os\nopen({str(told)!r}, 'w').write(f'{{os.getpid()}} ')\nwhile True: pass\n{MARK}"
+    with Agent(root, frameworks=True) as agent:
+        looping = threading.Thread(target=_cancelled, args=(agent, loop))
+        looping.start()
+        _until(lambda: told.exists() and told.read_text().endswith(" "))
+        agent.trace("m.py", f"import sys\nsys.modules['topos_loaded_here'] = sys\nimport timm\n{MARK}")
+        _until(begun.exists)
+        agent.cancel("loop.py")
+        _until(lambda: _state(told.read_text().strip()) == "Z")  # who would reap it is importing
+        freed.write_text("")
+        looping.join(20)
+        assert not looping.is_alive()
+
+
+def _cancelled(agent, text):
+    with pytest.raises(Cancelled):
+        agent.trace("loop.py", text)
+
+
+def _state(process):
+    with open(f"/proc/{process}/stat") as file:
+        return file.read().rpartition(") ")[2][0]
+
+
+def _until(test):
+    deadline = time.monotonic() + 20
+    while not test():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
