@@ -1,9 +1,10 @@
 """The one file that a foreign interpreter runs: standard library only, and readable by Python 3.6.
 
-    python bootstrap.py '{"control": FD, "core": FOLDER, "network": false, "memory": 4294967296, "root": FOLDER}'
+    python bootstrap.py '{"control": FD, "core": FOLDER, "network": false, "memory": 4294967296, "root": FOLDER, "fork": true}'
 
 It takes the network away before anything starts a thread, makes `topos_core` importable from its own folder alone
-(nothing else of that folder's parent is), and hands over to `topos_core.session.supervisor`.
+(nothing else of that folder's parent is), and hands over to `topos_core.session.supervisor`. With `"worker"` in its settings it becomes one worker instead, for a
+supervisor that cannot fork.
 """
 
 import sys
@@ -23,6 +24,10 @@ def main() -> None:
     control = settings["control"]
     try:
         _start(settings)
+        if "worker" in settings:
+            _work(settings, **settings["worker"])
+        else:
+            _supervise(settings)
     except _Unusable as reason:
         _send(control, {"error": {"code": reason.code, "message": reason.message}})
         sys.exit(1)
@@ -44,8 +49,9 @@ def _start(settings: dict) -> None:
             "choose another one in the user's settings",
         )
     # Before NumPy: its BLAS starts threads, and a process with threads cannot enter a user namespace.
-    isolation = _load("topos_isolation", os.path.join(settings["core"], "session", "isolation.py"), None)
-    online = None if settings["network"] else isolation.leave_network()
+    if "worker" not in settings and not settings["network"]:  # a worker is in its supervisor's network already
+        isolation = _load("topos_isolation", os.path.join(settings["core"], "session", "isolation.py"), None)
+        settings["online"] = isolation.leave_network()
     try:
         import numpy  # noqa: F401  # what else topos needs is imported where it is needed, and told there
     except ImportError as error:
@@ -55,9 +61,20 @@ def _start(settings: dict) -> None:
             "or choose another interpreter in the user's settings",
         ) from error
     _load("topos_core", os.path.join(settings["core"], "__init__.py"), [settings["core"]])
+
+
+def _supervise(settings: dict) -> None:
     from topos_core.session import supervisor
 
-    supervisor.main(settings, online)
+    supervisor.main(settings, settings.get("online"))
+
+
+def _work(settings: dict, parent: int, channel: int, output: int, stack: int) -> None:
+    from topos_core.session import worker
+
+    for descriptor in (channel, output, stack):
+        os.set_inheritable(descriptor, False)
+    worker.main(parent, channel, output, stack, settings)
 
 
 def _load(name: str, file: str, folders: "list | None") -> "types.ModuleType":

@@ -230,6 +230,10 @@ class Conversation:
                     f"build the model without its full weights, or raise `memory` in {self._limits.memory_in}"
                 )
                 return failure("TP406", message, **place)
+            case "unstarted":
+                return failure(
+                    "TP407", f"the system starts no further process ({death['stack']}); end others and ask again"
+                )
             case "supervisor":
                 raise Lost(self._warm)
         return failure("TP407", _ending(death, os.path.relpath(self._path, self._root)))

@@ -19,7 +19,10 @@ def leave_network() -> str | None:
     """
     if sys.platform != "linux":
         return f"{sys.platform} has no network namespaces"
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError as error:
+        return f"the system refuses to fork ({error.strerror}), so it was not tried"
     if child == 0:
         status = 1
         try:

@@ -19,6 +19,7 @@ class Limits:
         memory: Resident bytes of the process and its children together.
         output: Bytes of printed text that are kept; the middle of more is left out.
         network: Whether user code may reach the network.
+        fork: Whether workers are forked from the warm process; each is a new Python where not, or where the system refuses.
         seconds_in, memory_in: Where each limit is raised: the project's table, or the user's file where that has it.
     """
 
@@ -26,6 +27,7 @@ class Limits:
     memory: int = field(default_factory=lambda: default_memory())
     output: int = 64 * 1024
     network: bool = False
+    fork: bool = True
     seconds_in: str = "[tool.topos]"
     memory_in: str = "[tool.topos]"
 

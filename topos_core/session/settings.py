@@ -6,6 +6,7 @@
     seconds = 120                                    # time limit of one trace
     memory = "8 GiB"                                 # memory limit of the process that runs the code
     network = true                                   # code may reach the network
+    fork = false                                     # a new Python for each trace, for libraries that no fork survives
 
 `trusted` is a list of folders, one a line, which `trust` and `distrust` keep. A project's files cannot change either.
 """
@@ -22,7 +23,7 @@ from topos_core.errors import ConfigurationError
 from topos_core.session.configuration import Unusable, memory_of, parse_toml, seconds_of, unknown_key
 from topos_core.tape.span import Span
 
-_KEYS: Final = {"interpreter": str, "seconds": float, "memory": int, "network": bool}
+_KEYS: Final = {"interpreter": str, "seconds": float, "memory": int, "network": bool, "fork": bool}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Settings:
     seconds: float | None = None
     memory: int | None = None
     network: bool = False
+    fork: bool = True
 
 
 def settings_folder(environment: Mapping[str, str] | None = None) -> str:
@@ -136,7 +138,7 @@ def _value(key: str, value: Any) -> Any:
             return seconds_of(value)
         case "memory":
             return memory_of(value)
-        case "network":
+        case "network" | "fork":
             if not isinstance(value, bool):
                 raise Unusable("true or false")
             return value

@@ -1,5 +1,7 @@
 """The warm process: it has imported NumPy and topos, forks one worker per trace, watches them, and runs no user code.
 
+Where the system refuses to fork, or the user switched it off, a worker is a new Python (`spawning.py`) and all else is the same.
+
 It reads commands from its control socket and never blocks on anything else:
 
     {"do": "fork", "id": 3}  with three descriptors: the worker's channel, its output pipe, its report pipe
@@ -8,7 +10,7 @@ It reads commands from its control socket and never blocks on anything else:
 
 Each worker's report pipe carries two frames: `{"born": pid}` and, when it is gone, `{"died": {...}}` with the exit status or
 signal, the reason if it was killed (`time`, `memory`, `cancelled`, `released`), its resident bytes, and the Python stack at
-that moment. When the control socket closes, everything ends.
+that moment; or, for the reason `unstarted`, what the system said. When the control socket closes, everything ends.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from typing import Any, Final
 from topos_core.session import processes
 from topos_core.session.control_group import ControlGroup, enter, make_control_group
 from topos_core.session.messages import PROTOCOL, Decoder, encode
+from topos_core.session.spawning import spawn
 from topos_core.session.version import VERSION
 from topos_core.session.warming import Warming
 
@@ -86,9 +89,10 @@ def main(settings: Mapping[str, Any], online: str | None) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's interrupt is for the client, which then closes us
-    _warm_up()
-    gc.collect()
-    gc.freeze()
+    if settings["fork"]:
+        _warm_up()
+        gc.collect()
+        gc.freeze()
     control.sendall(encode({"hello": _hello(settings, online)}))
     control.setblocking(False)  # `recv_fds` takes flags and ignores them
     supervisor = _Supervisor(control, wake_read, settings)
@@ -174,7 +178,7 @@ def _read_commands(supervisor: _Supervisor, keep: set[int], selector: selectors.
                 channel, output, report = supervisor.descriptors[:3]
                 del supervisor.descriptors[:3]
                 _fork(supervisor, command["id"], channel, output, report, keep, selector)
-            elif command["do"] == "warm":
+            elif command["do"] == "warm" and supervisor.settings["fork"]:
                 supervisor.warming.add(command["modules"])
             elif command["do"] == "kill" and command["id"] in supervisor.workers:
                 _end(supervisor.workers[command["id"]], command["reason"])
@@ -192,9 +196,17 @@ def _fork(
     stack_read, stack_write = os.pipe()
     parent = os.getpid()
     group = make_control_group(f"topos-{parent}-{identity}", supervisor.settings["memory"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # BLAS has threads; it re-makes them after a fork
-        process = os.fork()
+    process = _forked() if supervisor.settings["fork"] else None
+    if process is None:
+        try:
+            process = spawn(parent, channel, output, stack_write, supervisor.settings)
+        except OSError as error:
+            _report(report, {"died": _death(None, "unstarted", 0, error.strerror or str(error))})
+            for descriptor in (channel, output, report, stack_read, stack_write):
+                os.close(descriptor)
+            if group is not None:
+                group.remove()
+            return
     if process == 0:
         status = 70
         try:
@@ -219,6 +231,16 @@ def _fork(
         group = None
     supervisor.workers[identity] = _Worker(identity, process, report, stack_read, group=group)
     _report(report, {"born": process})
+
+
+def _forked() -> int | None:
+    """Forks; None where the system refuses, as it does where it promises no more memory than it has."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # BLAS has threads; it re-makes them after a fork
+        try:
+            return os.fork()
+        except OSError:
+            return None
 
 
 def _watch(supervisor: _Supervisor) -> bool:
@@ -286,21 +308,21 @@ def _reap(supervisor: _Supervisor) -> None:
             worker.group.kill()
             worker.group.remove()
         code = os.waitstatus_to_exitcode(status)
-        _report(
-            worker.report,
-            {
-                "died": {
-                    "exit": code if code >= 0 else None,
-                    "signal": -code if code < 0 else None,
-                    "reason": worker.reason,
-                    "resident": worker.resident,
-                    "stack": worker.dump,
-                }
-            },
-        )
+        _report(worker.report, {"died": _death(code, worker.reason, worker.resident, worker.dump)})
         os.close(worker.report)
         os.close(worker.stack)
     _kill_orphans(supervisor)
+
+
+def _death(code: int | None, reason: str | None, resident: int, stack: str) -> dict[str, Any]:
+    """Says how a worker ended; a negative code is a signal."""
+    return {
+        "exit": code if code is not None and code >= 0 else None,
+        "signal": -code if code is not None and code < 0 else None,
+        "reason": reason,
+        "resident": resident,
+        "stack": stack,
+    }
 
 
 def _kill_orphans(supervisor: _Supervisor) -> None:

@@ -37,6 +37,7 @@ class WarmProcess:
         core = os.path.dirname(os.path.abspath(topos_core.__file__))
         settings = {
             "control": theirs.fileno(), "core": core, "network": limits.network, "memory": limits.memory, "root": root,
+            "fork": limits.fork,
         }  # fmt: skip
         self._interpreter = interpreter
         self._root = root

@@ -55,6 +55,7 @@ class Workspace:
             seconds=self.settings.seconds or self.configuration.seconds or seconds,
             memory=self.settings.memory or self.configuration.memory or default_memory(),
             network=self.settings.network,
+            fork=self.settings.fork,
             seconds_in="[tool.topos]" if self.settings.seconds is None else "your settings.toml",
             memory_in="[tool.topos]" if self.settings.memory is None else "your settings.toml",
         )

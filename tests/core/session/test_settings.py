@@ -28,9 +28,9 @@ def test_settings_default_where_there_is_no_file(environment):
 
 
 def test_settings_are_read(environment, tmp_path):
-    text = 'interpreter = "/opt/python"\nseconds = 5\nmemory = "2 GiB"\nnetwork = true\n'
+    text = 'interpreter = "/opt/python"\nseconds = 5\nmemory = "2 GiB"\nnetwork = true\nfork = false\n'
     (tmp_path / "topos/settings.toml").write_text(text)
-    assert read_settings(environment) == Settings("/opt/python", 5.0, 2**31, True)
+    assert read_settings(environment) == Settings("/opt/python", 5.0, 2**31, network=True, fork=False)
 
 
 WRONG = {
