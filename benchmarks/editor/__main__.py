@@ -32,12 +32,13 @@ def main():
         if set(wanted) - {"others"}:
             client, folder = topos.start(home, options.starts)
         edited = None
+        files = len({"numpy", "torch"} & set(wanted))
         for name, case in (("numpy", numpy_case()), ("torch", torch_case())):
             if name in wanted:
                 edited = topos.measure(client, folder, case, options.edits)
         if "soak" in wanted:
             edited = edited if edited and edited.case.bar == 250 else topos.Edited(client, folder, numpy_case())
-            topos.soak(client, edited, options.soak or 1000)
+            topos.soak(client, edited, options.soak or 1000, max(files, 1))
         if client is not None:
             value("topos: the server's resident MiB", f"{resident(client.process.pid):.1f}", "<= 80")
             client.shutdown()

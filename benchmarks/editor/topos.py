@@ -134,8 +134,11 @@ def _spinning(server, known):
     raise TimeoutError("no process spins")
 
 
-def soak(client, edited, edits):
-    """Edits for a long time, most of them into a trace that runs: memory stays flat, and no process is left over."""
+def soak(client, edited, edits, files):
+    """Edits for a long time, most of them into a trace that runs: memory stays flat, and no process is left over.
+
+    `files` are open in the server; each has an owner beside the warm process.
+    """
     figures = []
     processes = 0
     for number in range(edits):
@@ -148,4 +151,8 @@ def soak(client, edited, edits):
     told = " ".join(f"{figure:.0f}" for figure in figures)
     value(f"soak: resident MiB after each tenth of {edits} edits", "", told)
     value("soak: processes below the server meanwhile, at most", processes)
-    value("soak: processes below the server afterwards", len(below(client.process.pid)), "a warm one, an owner a file")
+    value(
+        "soak: processes below the server afterwards",
+        len(below(client.process.pid)),
+        f"{1 + files}: a warm one, an owner a file",
+    )
