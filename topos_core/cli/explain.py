@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return OK
     if not os.path.exists(subject) and ":" not in subject:
         raise ConfigurationError(_unknown(subject, [*known, *CODES, *WORDS]), code="TP505")
-    return _explain_target(parse_target(subject), arguments, terminal)
+    return _explain_target(parse_target(subject, place=True), arguments, terminal)
 
 
 def _explain_target(target: Target, arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -114,11 +114,11 @@ def find_root(path: str) -> str:
     return here if folder == here or folder.startswith(here.rstrip(os.sep) + os.sep) else folder
 
 
-def parse_target(text: str) -> Target:
+def parse_target(text: str, *, place: bool = False) -> Target:
     """Reads `path/model.py`, `path/model.py:name`, either with `:LINE` or `:LINE:COLUMN` behind, `model.onnx` or a folder.
 
     Raises:
-        ConfigurationError: TP505, no such file, or a name that is none.
+        ConfigurationError: TP505, no such file, a name that is none, or a line where no `place` is asked for.
     """
     path, name = text, None
     numbers: list[int] = []
@@ -137,6 +137,10 @@ def parse_target(text: str) -> Target:
         raise ConfigurationError(f"{name!r} is no name; a target is written `path/model.py:name`", code="TP505")
     if name is not None and not os.path.isfile(path):
         raise ConfigurationError(f"{path} is a folder, so it has no {name!r}; name a file of it", code="TP505")
+    if numbers and not place:
+        raise ConfigurationError(
+            f"{text} names a line, and whole entries are asked for; `topos explain {text}` tells one line", code="TP505"
+        )
     line, column = (*numbers, None, None)[:2]
     return Target(os.path.abspath(path), name, line, column)
 

@@ -22,7 +22,7 @@ def project(tmp_path, monkeypatch):
 
 
 def check(text, name, line, column=None):
-    assert parse_target(text) == Target(os.path.abspath("models/net.py"), name, line, column)
+    assert parse_target(text, place=True) == Target(os.path.abspath("models/net.py"), name, line, column)
 
 
 def test_targets_have_a_path_a_name_and_a_line(project):
