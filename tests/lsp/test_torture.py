@@ -27,6 +27,7 @@ BAD = {
 }
 GOOD = {
     "flood": "print('x' * 5_000_000)\n",
+    "descriptor": "import os; os.write(1, b'Content-Length: 2\\r\\n\\r\\n{}')\n",
     "moving": "import os; os.chdir('/')\n",
     "fork": FORK,
     "threads": THREADS,
