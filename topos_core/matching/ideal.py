@@ -16,7 +16,7 @@ LARGEST_DIVISOR: Final = 1 << 23  # reciprocals of larger whole numbers are not 
 EXACT_INTEGER: Final = 1 << 53
 
 _ULPS: Final = 2
-_UNITS: Final = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-23}
+_UNITS: Final = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-43}
 
 
 def ideal(value: Any, dtype: str) -> float | None:
@@ -40,8 +40,9 @@ def recorded(number: float, dtype: str) -> float:
 
 
 def tolerance(dtype: str) -> float:
-    """Gives the relative distance at which two coefficients are still one: two units of the dtype, float32's for float64.
+    """Gives the relative distance at which two coefficients are still one: two units of the dtype, 2^-43 for float64.
 
-    Literals such as 0.7978845608 are written with the digits of float32, whatever the tape computes in.
+    Coefficients of float64 are solved to some fifteen digits, which leaves a few of its units to arithmetic. A literal with
+    fewer digits, such as 0.79788456, is another number there: the kernel would compute something else.
     """
     return _ULPS * 1.25 * _UNITS.get(dtype, _UNITS["f32"])

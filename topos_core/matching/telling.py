@@ -93,7 +93,10 @@ def _number(fault: Any) -> Words:
             {"count": n, "divisor": n - 1},
         )  # fmt: skip
     numbers = {"expected": fault.expected, "found": fault.found}
-    return Words("constant", f"{fault.what} {_nice(fault.expected)}", _nice(fault.found), numbers)
+    expected, found = _nice(fault.expected), _nice(fault.found)
+    if expected == found:  # the difference is in the digits that are usually left out
+        expected, found = str(fault.expected), str(fault.found)
+    return Words("constant", f"{fault.what} {expected}", found, numbers)
 
 
 def _added(number: Any) -> str:

@@ -12,7 +12,8 @@ Declines when
     Nothing beside the common rules.
 
 Not recognised
-    By the normal distribution function, the tanh form written with `exp`, other constants (they are told).
+    By the normal distribution function, the tanh form written with `exp`, other constants (they are told; in float64 a constant
+    counts with all its digits).
 
 Source
     Hendrycks, Gimpel, Gaussian Error Linear Units (arXiv 1606.08415).

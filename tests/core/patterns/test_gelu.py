@@ -17,7 +17,7 @@ def published(x):
 
 
 def half_last(x):
-    return x * (1 + np.tanh((x + 0.044715 * (x * x * x)) * 0.7978845608)) * 0.5
+    return x * (1 + np.tanh((x + 0.044715 * (x * x * x)) * 0.7978845608028654)) * 0.5
 
 
 def divided(x):
@@ -51,6 +51,16 @@ def np_power(x):
 )
 def test_every_spelling_by_tanh_is_one_gelu(spelling):
     assert check("gelu", spelling, X).facts.options == {"approximate": "tanh"}
+
+
+def short(x):
+    return 0.5 * x * (1.0 + np.tanh(0.7978845608 * (x + 0.044715 * x**3)))
+
+
+def test_a_constant_counts_with_the_digits_that_its_dtype_holds():
+    assert check("gelu", short, {"x": "f32[3,7]"}).facts.options == {"approximate": "tanh"}
+    told = check_not("gelu", short, X, "constant").sentence
+    assert "needs the factor inside tanh 0.7978845608028654; found 0.7978845608" in told
 
 
 def torch(x):
