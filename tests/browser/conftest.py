@@ -20,8 +20,9 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 Open = Callable[..., Any]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    """Opens a browser for a file of tests; closed behind it, since Playwright's event loop would run on under other tests."""
     if CHROMIUM is None:
         pytest.skip("the package chromium is missing (apt-get install chromium)")
     playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is missing")

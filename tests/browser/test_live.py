@@ -35,7 +35,7 @@ def test_a_block_is_seen_lifted_and_written_away(browser: Any, model: Path) -> N
         assert page.locator(".source mark.observed").inner_text() == 'tp.observe(columns, "columns")'
         page.get_by_role("button", name="What if it were not observed?").click()
         expect(page.locator('.sleeve.filled[data-verdict="taken"]')).to_have_count(1)
-        expect(page.get_by_test_id("whatif")).to_contain_text("1 region changed")
+        expect(page.get_by_test_id("whatif")).to_contain_text("2 regions changed")
         page.get_by_role("button", name="Apply as code").click()
         patch = page.get_by_test_id("patch").locator("pre").inner_text()
         assert '-    tp.observe(columns, "columns")' in patch

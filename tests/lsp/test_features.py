@@ -90,7 +90,7 @@ def test_every_op_and_every_observation_has_a_hover(shared, observed_buffer):
     argument = shared.hover(observed_buffer, 8, 22)
     assert "`input` gives `f32[8,16,32,32]`" in argument
     assert "no pattern matches here" in argument
-    assert shared.hover(observed_buffer, 8, 5) == "**hidden_observed**: 1 blocked"
+    assert shared.hover(observed_buffer, 8, 5) == "**hidden_observed**: 1 taken, 1 blocked"
     assert shared.hover(observed_buffer, 1, 0) is None
 
 
@@ -111,11 +111,11 @@ def test_hints_are_one_a_line_and_equal_ones_are_counted(shared, opened):
 def test_lenses_and_symbols_stand_for_entries(shared, observed_buffer):
     lenses = shared.request("textDocument/codeLens", at(observed_buffer))
     assert [(each["range"]["start"]["line"], each["command"]["title"]) for each in lenses] == [
-        (8, "1 blocked: open plan"), (19, "1 taken: open plan"),
+        (8, "1 taken, 1 blocked: open plan"), (19, "1 taken: open plan"),
     ]  # fmt: skip
     symbols = shared.request("textDocument/documentSymbol", at(observed_buffer))
     assert [(each["name"], each["detail"]) for each in symbols] == [
-        ("hidden_observed", "1 blocked"), ("statistics_observed", "1 taken"),
+        ("hidden_observed", "1 taken, 1 blocked"), ("statistics_observed", "1 taken"),
     ]  # fmt: skip
     (region,) = symbols[1]["children"]
     assert (region["name"], region["detail"]) == ("batch norm (training), 32 channels", "taken")
@@ -197,7 +197,7 @@ def test_commands_show_the_plan_at_a_region_and_the_emitted_text(shared, observe
 def test_off_and_unused_comments_are_understood(shared, opened):
     text = NORM.replace("    return", "    # topos: off[batch_norm_training]\n    return")
     name = opened(text)
-    assert shared.wait_for_hints(name) == {9: "declined (switched-off): batch_norm_training"}
+    assert shared.wait_for_hints(name) == {9: "declined (switched-off): batch_norm_training, 1 more"}
     unused = NORM.replace("keepdims=True)\n    variance", "keepdims=True)  # topos: ignore[TP202]\n    variance")
     shared.change(name, unused, 2)
     assert shared.wait_for_hints(name, lambda found: found.get(8, "").startswith("taken"))

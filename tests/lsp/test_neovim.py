@@ -57,7 +57,7 @@ def test_neovim_shows_the_diagnostic_the_hover_and_the_hints(seen):
     )
     assert diagnostic["severity"] == 3
     assert diagnostic["message"].startswith("blocked: convolution 3x3, 16 -> 32 channels + bias + relu")
-    assert seen["hints"] == {"16": "blocked: conv_bn_activation", "28": "taken: batch_norm_training"}
+    assert seen["hints"] == {"16": "blocked: conv_bn_activation, 1 more", "28": "taken: batch_norm_training"}
     lines = seen["hover"].splitlines()
     assert "blocked" in lines[0]
     assert "`columns` is read by `tp.observe`" in lines[1].replace("\\", "")

@@ -66,7 +66,7 @@ async def test_an_editor_gets_what_it_can_show(client: LanguageClient):
     hover = await client.text_document_hover_async(lsp.HoverParams(document, lsp.Position(15, 14)))
     assert "blocked" in hover.contents.value
     lenses = await client.text_document_code_lens_async(lsp.CodeLensParams(document))
-    assert [lens.command.title for lens in lenses] == ["1 blocked: open plan", "1 taken: open plan"]
+    assert [lens.command.title for lens in lenses] == ["1 taken, 1 blocked: open plan", "1 taken: open plan"]
     hints = await client.text_document_inlay_hint_async(
         lsp.InlayHintParams(document, lsp.Range(lsp.Position(0, 0), lsp.Position(99, 0)))
     )
