@@ -1,6 +1,6 @@
 """Measures how soon real models are planned: from a fresh process, by a warm agent, and when nothing changed.
 
-    python -m benchmarks.models [--repeat N]
+    python -m benchmarks.models [--repeat N] [fresh] [phases] [warm] [decoder]
 
 BERT-base is planned by `topos plan`, then where that time goes is told, phase by phase, in a fresh process without an agent;
 then by the agent that an editor keeps, whose file is edited. A decoder of 7 billion parameters is planned by `topos plan`, with
@@ -81,6 +81,7 @@ plan.document()
 told("document")
 """
 
+PARTS: Final = ("fresh", "phases", "warm", "decoder")
 OPTIONS: Final = {"machine": "reference", "sources": False}
 
 
@@ -88,18 +89,25 @@ def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--repeat", type=int, default=2, help="fresh processes, and edits")
-    repeat = parser.parse_args().repeat
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)}; all without any")
+    arguments = parser.parse_args()
+    repeat, parts = arguments.repeat, arguments.parts or PARTS
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"no part is called {min(unknown)}; there are {', '.join(PARTS)}")
     packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers"))
     print(f"Python {platform.python_version()}, {packages}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "nets.py").write_text(NETS, encoding="utf-8")
-        for _ in range(repeat):
-            print(f"BERT-base, fresh process: {_planned(root, 'bert')}")
-        print("BERT-base, where it goes:", flush=True)
-        subprocess.run([sys.executable, "-c", PHASES], cwd=root, env=_environment(), check=True)
-        _warm(root, repeat)
-        print(f"decoder of 7 billion parameters, fresh process: {_planned(root, 'llama_7b')}")
+        for _ in range(repeat if "fresh" in parts else 0):
+            print(f"BERT-base, fresh process: {_planned(root, 'bert')}", flush=True)
+        if "phases" in parts:
+            print("BERT-base, where it goes:", flush=True)
+            subprocess.run([sys.executable, "-c", PHASES], cwd=root, env=_environment(), check=True)
+        if "warm" in parts:
+            _warm(root, repeat)
+        if "decoder" in parts:
+            print(f"decoder of 7 billion parameters, fresh process: {_planned(root, 'llama_7b')}")
     print(f"load afterwards {os.getloadavg()[0]:.1f}")
 
 
@@ -159,7 +167,7 @@ def _warm(root: Path, repeat: int) -> None:
             if "error" in reply or "error" in reply["entries"][0]:
                 raise SystemExit(f"the agent does not trace BERT-base: {reply}")
             target = reply["entries"][0]["target"]
-            print(f"BERT-base, {'an edit' if edit else 'the first trace'} in a warm agent: {seconds:.2f} s")
+            print(f"BERT-base, {'an edit' if edit else 'the first trace'} in a warm agent: {seconds:.2f} s", flush=True)
             if not edit:
                 time.sleep(5)  # meanwhile the warm process imports what the first trace imported
         for _ in range(repeat):

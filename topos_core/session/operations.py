@@ -17,6 +17,7 @@ import numpy as np
 from topos_core.errors import ConfigurationError, TraceError
 from topos_core.importers.imported import loading
 from topos_core.importers.model_file import ENTRY
+from topos_core.recording.collector import collector_rare
 from topos_core.session import entries as entry_marks
 from topos_core.session.dimensions import AskedDims
 from topos_core.session.imports import imported_files
@@ -106,7 +107,7 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
             if specs.get(entry.name) is None and entry.name in specs:
                 specs[entry.name] = entry.specs
         progress("importing", 0, len(names) + 1)
-        with loading(text):
+        with collector_rare(), loading(text):
             module = load(path, text, state.root)
     except BaseException as error:  # SystemExit and KeyboardInterrupt too: whatever user code raises is its answer
         told = error_of(error, path, state.root)
@@ -118,16 +119,10 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
         target = f"{relative_path(path, state.root)}:{name}"
         dims = AskedDims(options.get("dims") or {})
         try:
-            traced = trace_entry(
-                _find(module, name),
-                specs[name],
-                target,
-                path,
-                text,
-                state.root,
-                marks.comments,
-                dims,
-            )
+            with collector_rare():
+                traced = trace_entry(
+                    _find(module, name), specs[name], target, path, text, state.root, marks.comments, dims
+                )
             state.targets[target] = traced
             reply = _traced(traced, options, dims)
             if options.get("prove"):
