@@ -85,7 +85,7 @@ def _server() -> Server:
         return Server()
     finally:
         gc.enable()
-        gc.freeze()
+        memory.collect_rarely()
 
 
 def _alive(process: int) -> bool:

@@ -7,6 +7,7 @@ needs no buffer (`_Answer`): the loop has questions to answer meanwhile.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import logging
@@ -29,14 +30,14 @@ from topos_lsp.documents import Document, Documents
 from topos_lsp.edits import Edit
 from topos_lsp.files import Failure, File, Plan, Stale
 from topos_lsp.homes import Home, Homes
-from topos_lsp.memory import trim
+from topos_lsp.memory import settle, trim
 from topos_lsp.settings import Settings
 from topos_lsp.view import View, view
 
 logger = logging.getLogger(__name__)
 
 _AGAIN_SECONDS: Final = 0.01
-_READING_SECONDS: Final = 0.05  # before the pause ends, marks are read: what an edit needs and runs nothing
+_READING_SECONDS: Final = 0.1  # before the pause ends, marks are read and a process is made ready: what runs nothing
 _THREADS: Final = 16  # as many files as may hang at once before another one waits
 _PLACE: Final = ("line", "column", "end_line", "end_column")
 _POISON: Final = ("TP405", "TP406", "TP407")  # time, memory, death: the same text would do the same again
@@ -254,6 +255,8 @@ class Tracing:
         await asyncio.sleep(seconds - _READING_SECONDS)
         try:
             if await self._read_marks(file):
+                if seconds and asked:
+                    await self._prepare(file)
                 await asyncio.sleep(pause - asyncio.get_running_loop().time())
                 await self._no_work(file)
                 await self._look(file, asked)
@@ -296,10 +299,20 @@ class Tracing:
         file.mark(found, entries)
         return True
 
+    async def _prepare(self, file: File) -> None:
+        """Has the agent get ready for a trace that the end of the pause will ask for; what fails here, that will tell."""
+        text = file.document.text.source
+        if not file.entries or self._key(file, text) in file.replies or not self.homes.is_trusted(file.document.path):
+            return
+        await self._no_work(file)
+        file.work = self._pool.submit(lambda: file.home.agent().prepare(file.document.path, text))
+        with contextlib.suppress(Cancelled, ToposError):
+            await asyncio.wrap_future(file.work)
+
     async def _trace(self, file: File) -> None:
         options = self.options(file.home)
         text = file.document.text.source
-        key = self._key(file, text, options)
+        key = self._key(file, text)
         known = file.replies.get(key)
         if known is not None:
             self._take(file, await asyncio.to_thread(_unpacked, file, known))
@@ -325,7 +338,9 @@ class Tracing:
         names = list(file.entries)
         specs = [file.entries[name] for name in names]
         path = file.document.path
-        return _answer(file, agent.trace(path, text, entries=names, specs=specs, options=options, progress=work.report))
+        reply = agent.trace(path, text, entries=names, specs=specs, options=options, progress=work.report)
+        settle()
+        return _answer(file, reply)
 
     def _take(self, file: File, answer: _Answer) -> None:
         """Takes a reply: each entry has a new plan, or keeps its old one with the reason why there is no newer."""
@@ -361,8 +376,8 @@ class Tracing:
         file.failures[name] = Failure(error, place, now)
         _mark_stale(file, name, error["message"])
 
-    def _key(self, file: File, text: str, options: Mapping[str, Any]) -> str:
-        asked = json.dumps([file.entries, options], sort_keys=True)
+    def _key(self, file: File, text: str) -> str:
+        asked = json.dumps([file.entries, self.options(file.home)], sort_keys=True)
         return hashlib.blake2b(f"{asked}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

@@ -128,6 +128,7 @@ class _Places:
         self._path = path
         self._made = made
         self._known: dict[int, int | None] = {}
+        self._framed: dict[int, int] = {}
         self._around: dict[int, tuple[int, ...]] = {}
 
     def of(self, location: int) -> int | None:
@@ -135,17 +136,24 @@ class _Places:
         if location not in self._known:
             frames = self._document["frames"]
             rows = self._document["locations"][location][1]
-            frame = next((frames[row] for row in rows if frames[row][0] == self._path), None)
-            self._known[location] = self._add(*frame[1:5]) if frame is not None else None
+            found = next((row for row in rows if frames[row][0] == self._path), None)
+            self._known[location] = self._frame(found) if found is not None else None
         return self._known[location]
 
     def around(self, location: int) -> tuple[int, ...]:
         """Gives the places of the other frames of a location in the file: the calls that lead to its own place."""
         known = self._around.get(location)
         if known is None:
-            frames = [self._document["frames"][row] for row in self._document["locations"][location][1]]
-            outer = [frame for frame in frames if frame[0] == self._path][1:]
-            known = self._around[location] = tuple(dict.fromkeys(self._add(*frame[1:5]) for frame in outer))
+            frames, rows = self._document["frames"], self._document["locations"][location][1]
+            outer = [row for row in rows if frames[row][0] == self._path][1:]
+            known = self._around[location] = tuple(dict.fromkeys(map(self._frame, outer)))
+        return known
+
+    def _frame(self, row: int) -> int:
+        """Gives the place of a row of `frames`, which many locations share."""
+        known = self._framed.get(row)
+        if known is None:
+            known = self._framed[row] = self._add(*self._document["frames"][row][1:5])
         return known
 
     def written(self, row: Row) -> int | None:

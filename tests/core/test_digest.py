@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from topos_core.digest import digest_of, tape_digest
+from topos_core.digest import Encoded, digest_of, encoded, tape_digest
 from topos_core.tape.parse import parse_tape
 from topos_core.tape.type import TensorType
 
@@ -27,6 +27,11 @@ def test_layout_byte_order_and_key_order_do_not_count():
     assert digest_of(array.T) == digest_of(np.ascontiguousarray(array.T))
     assert digest_of(array.astype(">i8")) == digest_of(array.astype("<i8"))
     assert digest_of({"a": 1, "b": 2}) == digest_of({"b": 2, "a": 1})
+
+
+def test_what_was_encoded_before_counts_as_what_it_was():
+    for value in DISTINCT:
+        assert digest_of([1, Encoded(encoded(value))]) == digest_of([1, value])
 
 
 def test_what_has_no_canonical_form_is_a_bug():

@@ -111,7 +111,7 @@ class _File:
             ):
                 assert other.end_lineno is not None
                 target = other.targets[0].id
-                called = ast.get_source_segment(self.text, call.func) or "tp.observe"
+                called = self._written(call.func)
                 label = self._label(call, target)
                 indent = self._lines[other.lineno - 1][: self.place(other, path).column]
                 inserted = Edit(
@@ -132,9 +132,9 @@ class _File:
             return None
         for other in block:
             for node in ast.walk(other) if isinstance(other, (ast.Assign, ast.Return, ast.Expr)) else ():
-                if isinstance(node, ast.expr) and self.place(node, free.path) == free:
-                    written = ast.get_source_segment(self.text, node) or ""
-                    called = ast.get_source_segment(self.text, call.func) or "tp.observe"
+                if isinstance(node, ast.expr) and node.lineno == free.line and self.place(node, free.path) == free:
+                    written = self._written(node)
+                    called = self._written(call.func)
                     before = Span(path, free.line, free.column, free.line, free.column)
                     behind = Span(path, free.line, free.end_column, free.line, free.end_column)
                     edits = (removed, Edit(before, f"{called}("), Edit(behind, f"{self._label(call, None)})"))
@@ -149,7 +149,15 @@ class _File:
             return ""
         if isinstance(observed, ast.Name) and isinstance(rest[0], ast.Constant) and rest[0].value == observed.id:
             return f', "{target}"' if target is not None else ""
-        return f", {ast.get_source_segment(self.text, rest[0])}"
+        return f", {self._written(rest[0])}"
+
+    def _written(self, node: ast.expr) -> str:
+        """Gives the text of an expression; `ast.get_source_segment` splits the whole file for each."""
+        span = self.place(node, "")
+        lines = self._lines[span.line - 1 : span.end_line]
+        lines[-1] = lines[-1][: span.end_column]
+        lines[0] = lines[0][span.column :]
+        return "\n".join(lines)
 
     def place(self, node: ast.expr | ast.stmt, path: str) -> Span:
         """Gives a node's span in code points."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
-from topos_core.digest import digest_of
+from topos_core.digest import Encoded, digest_of, encoded, write
 from topos_core.errors import InternalError
 from topos_core.matching.facts import Layout, Window
 from topos_core.matching.match import Match, NearMiss
@@ -43,7 +44,7 @@ def fold(tape: Tape, match: Match, structure: str) -> str:
         structure,
         sorted((name, str(tape.type_of(value))) for name, value in match.bindings.items()),
         str(tape.type_of(match.root)),
-        _whole(match.facts),
+        Encoded(_whole(match.facts)),
         sorted(inside.items()),
     )[:LENGTH]
 
@@ -68,10 +69,36 @@ def _structure(facts: Any) -> Any:
     return _parts(facts, _structure)
 
 
-def _whole(facts: Any) -> Any:
+def _whole(facts: Any) -> bytes:
+    """Encodes facts as `_parts` lists them."""
+    parts: list[bytes] = []
+    _write_whole(facts, parts)
+    return b"".join(parts)
+
+
+def _write_whole(facts: Any, parts: list[bytes]) -> None:
+    kind: Any = type(facts)
     if facts is None or isinstance(facts, bool | str | int | float):
-        return facts
-    return _parts(facts, _whole)
+        write(facts, parts)
+    elif kind is tuple or kind is list:
+        parts.append(b"(%d:" % len(facts))
+        for value in facts:
+            _write_whole(value, parts)
+    elif is_dataclass(facts):
+        count, rows = _rows(kind)
+        parts.append(count)
+        for name, written in rows:
+            parts.append(written)
+            _write_whole(getattr(facts, name), parts)
+    else:
+        parts.append(encoded(_parts(facts, lambda value: Encoded(_whole(value)))))
+
+
+@cache
+def _rows(kind: type) -> tuple[bytes, tuple[tuple[str, bytes], ...]]:
+    """Gives a dataclass's fields with the bytes before each value: facts are of a few classes, and there are thousands."""
+    found = fields(kind)
+    return b"(%d:" % len(found), tuple((each.name, b"(2:" + encoded(each.name)) for each in found)
 
 
 def _parts(facts: Any, of: Any) -> Any:

@@ -102,6 +102,31 @@ class Agent:
         }  # fmt: skip
         return self.request(request, timeout, progress)
 
+    def prepare(self, path: str, text: str) -> None:
+        """Has a process ready for a trace of a text that may follow: forked, the text parsed, nothing of it run.
+
+        Raises:
+            Cancelled, ConfigurationError, TraceError: As in `request`.
+        """
+        file = self._file(path)
+        ticket = file.cancels
+        with file.turn:
+            try:
+                worker = self._worker(file, ticket)
+                try:
+                    reply = worker.ask({"do": "prepare", "path": path, "text": text}, self.limits.seconds, None)
+                finally:
+                    self._leave(file, worker)
+            except Lost as lost:
+                self._drop(lost.warm)
+                return  # the trace starts another one
+            with self._lock:
+                if self._closed or "error" in reply:
+                    worker.kill("released")
+                else:
+                    file.ready = worker
+                    self._files.setdefault(file.path, file)
+
     def replan(
         self,
         target: str,
@@ -228,7 +253,7 @@ class Agent:
         ticket = file.cancels
         message = {**message, "text": _text(file.path, message)}  # an owner made again must run what was run before
         with file.turn:
-            worker = self._fork(file, ticket)
+            worker = self._worker(file, ticket)
             try:
                 reply = worker.ask(message, seconds, progress)
             except BaseException:
@@ -285,9 +310,12 @@ class Agent:
                 file.owner.kill("released")
                 file.owner = None
 
-    def _fork(self, file: _File, ticket: int) -> Conversation:
-        warm = self._running()
-        worker = warm.fork(next(self._identities), file.path)
+    def _worker(self, file: _File, ticket: int) -> Conversation:
+        """Gives the process that is ready for a file, else a new one."""
+        with self._lock:
+            worker, file.ready = file.ready, None
+        if worker is None or not worker.alive():
+            worker = self._running().fork(next(self._identities), file.path)
         self._enter(file, worker, ticket)
         return worker
 
@@ -332,11 +360,12 @@ class Agent:
 
 @dataclass(slots=True)
 class _File:
-    """One file: who owns its targets, what runs for it, and what was traced last."""
+    """One file: who owns its targets, who is ready for its next trace, what runs for it, and what was traced last."""
 
     path: str
     turn: threading.RLock = field(default_factory=threading.RLock)
     owner: Conversation | None = None
+    ready: Conversation | None = None
     running: set[Conversation] = field(default_factory=set)
     targets: set[str] = field(default_factory=set)
     trace: dict[str, Any] | None = None
@@ -344,7 +373,7 @@ class _File:
     cancels: int = 0
 
     def workers(self) -> set[Conversation]:
-        return self.running | ({self.owner} if self.owner is not None else set())
+        return self.running | {each for each in (self.owner, self.ready) if each is not None}
 
 
 def _text(path: str, message: Mapping[str, Any]) -> str | None:

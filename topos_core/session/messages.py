@@ -125,6 +125,8 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
                     if not all(isinstance(name, str) for name in _need({"dims": [], **entry}, "dims", list)):
                         raise MessageError("an entry's 'dims' holds what is no name")
                     _check_proofs(entry.get("proofs", []))
+        case "prepare":
+            return
         case "replan" if "changes" in reply:
             check_changes(_need(reply, "changes", dict))
         case "replan":

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from topos_core.errors import ConfigurationError, TraceError
+from topos_core.errors import ConfigurationError, ToposError, TraceError
 from topos_core.importers.imported import loading
 from topos_core.importers.model_file import ENTRY
 from topos_core.recording.collector import collector_rare
@@ -32,10 +32,11 @@ Report = Callable[[str, int, int], None]
 
 @dataclass(slots=True)
 class State:
-    """What one worker holds: the project's root and the traced targets."""
+    """What one worker holds: the project's root, the traced targets, and the marks of a path and text that may be traced next."""
 
     settings: Mapping[str, Any]
     targets: dict[str, Traced] = field(default_factory=dict)
+    prepared: tuple[str, str, entry_marks.Marks] | None = None
 
     @property
     def root(self) -> str:
@@ -65,6 +66,8 @@ def _unfold(x: Any) -> Any:
 def perform(state: State, request: Mapping[str, Any], progress: Report) -> dict[str, Any]:
     """Does one request; what goes wrong with user code comes back as `error`."""
     os.chdir(state.root)  # user code may have moved away
+    if request["do"] == "prepare":
+        return _prepare(state, request)
     if request["do"] == "trace":
         return _trace(state, request, progress)
     traced = state.targets.get(request["target"])
@@ -92,13 +95,31 @@ def perform(state: State, request: Mapping[str, Any], progress: Report) -> dict[
     raise ValueError(f"no request is called {request['do']!r}")
 
 
+def _prepare(state: State, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Does ahead of a trace what runs nothing of the text; what is wrong with the text is for the trace to tell."""
+    path = os.path.normpath(os.path.join(state.root, request["path"]))
+    if state.prepared is None:
+        warm_up()  # the first touch of memory that was forked costs as much as the work
+    try:
+        state.prepared = (path, request["text"], entry_marks.find(request["text"], path))
+    except ToposError:
+        state.prepared = None
+    return {}
+
+
+def _marks(state: State, path: str, text: str) -> entry_marks.Marks:
+    if state.prepared is not None and state.prepared[:2] == (path, text):
+        return state.prepared[2]
+    return entry_marks.find(text, path)
+
+
 def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[str, Any]:
     path = os.path.normpath(os.path.join(state.root, request["path"]))
     if path.endswith(MODEL_FILES):
         return _read_model(state, path, request.get("options") or {}, progress)
     try:
         text = request["text"] if request["text"] is not None else _read(path)
-        marks = entry_marks.find(text, path)
+        marks = _marks(state, path, text)
         names = request["entries"] if request["entries"] is not None else [entry.name for entry in marks.entries]
         if not names:
             raise TraceError("the file has no marked entry; decorate a function with `@tp.model(...)`", code="TP408")
@@ -123,8 +144,8 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
                 traced = trace_entry(
                     _find(module, name), specs[name], target, path, text, state.root, marks.comments, dims
                 )
-            state.targets[target] = traced
-            reply = _traced(traced, options, dims)
+                state.targets[target] = traced
+                reply = _traced(traced, options, dims)
             if options.get("prove"):
                 reply["proofs"] = traced.proofs(options, progress)
             replies.append(reply)

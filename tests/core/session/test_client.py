@@ -203,6 +203,27 @@ def test_a_new_trace_replaces_the_old_one_and_its_process(agent):
     assert _children(agent.hello()["process"]) == []
 
 
+def test_a_process_that_is_ready_runs_nothing_until_its_file_is_traced(agent, tmp_path):
+    noisy = MARK + "open('ran', 'w').close()\n"
+    supervisor = agent.hello()["process"]
+    for text in ("def broken(:\n", "# a text before\n", noisy):
+        agent.prepare("noisy.py", text)
+        (ready,) = _children(supervisor)
+    assert not (tmp_path / "ran").exists()
+    assert "document" in agent.trace("noisy.py", noisy)["entries"][0]
+    assert (tmp_path / "ran").exists()
+    assert _children(supervisor) == [ready]
+    agent.prepare("noisy.py", noisy)
+    assert agent.trace("noisy.py", MARK + "def broken(:\n")["error"]["code"] == "TP403"
+    agent.prepare("noisy.py", noisy)
+    assert len(_children(supervisor)) == 2
+    agent.release("noisy.py")
+    deadline = time.monotonic() + 10
+    while _children(supervisor) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert not _children(supervisor)
+
+
 def test_an_owner_that_died_is_made_again_from_what_was_traced_last(agent, tmp_path):
     (tmp_path / "model.py").write_text(OBSERVED)
     document = agent.trace("model.py")["entries"][0]["document"]
