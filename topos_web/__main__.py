@@ -7,6 +7,7 @@ import os
 import sys
 import webbrowser
 from collections.abc import Sequence
+from typing import NoReturn
 
 from topos_core.session.dimensions import DIM
 from topos_web import server
@@ -69,8 +70,16 @@ def has_screen() -> bool:
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, as those of the other commands."""
+
+    def error(self, message: str) -> NoReturn:
+        """Writes the error and the way to help."""
+        self.exit(2, f"{self.prog}: {message}; see `{self.prog} --help`\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="topos view", description="Opens the plan viewer on models.")
+    parser = _Parser(prog="topos view", description="Opens the plan viewer on models.", allow_abbrev=False)
     parser.add_argument(
         "targets", nargs="+", metavar="TARGET", help="model.py:name, model.py, model.onnx or module.mlir"
     )

@@ -14,8 +14,9 @@ from topos_core.session.messages import failure
 from topos_core.session.places import error_of
 from topos_core.session.projects import Projects, expand
 from topos_core.session.workspace import Target, Workspace, parse_target
-from topos_web.plans import Failure, Options, PlannerError, Traced
+from topos_web.plans import Failure, Options, PlannerError, Progress, Traced, untold
 
+_CANCELLED: Final = failure("cancelled", "the trace was cancelled; a save of the file starts it again")
 OPTIONS: Final = {"machine": "reference", "sources": True}  # verdicts never depend on the host
 
 
@@ -27,17 +28,30 @@ class AgentPlanner:
     """
 
     def __init__(self, texts: Sequence[str], *, untrusted: bool = False, dims: Sequence[tuple[str, int]] = ()) -> None:
-        self._projects = Projects(untrusted=untrusted)
+        self._projects = Projects(self._step, untrusted=untrusted)
         self._dims = dims
         self._of_target: dict[str, Workspace] = {}
         self._read: dict[str, frozenset[str]] = {}
         self._lock = threading.Lock()
+        self._progress = untold
+        self._at = ""
+        self._cancelled = False
         targets = [target for text in texts for target in expand(parse_target(text), self._projects)]
         self._targets = list(dict.fromkeys(targets))
 
-    def trace(self) -> Sequence[Traced]:
+    def targets(self) -> Sequence[str]:
+        """Names what is traced, relative to its project."""
+        return [self._name(target) for target in self._targets]
+
+    def cancel(self) -> None:
+        """Ends the running trace; the targets that are still to come are not traced either."""
+        self._cancelled = True
+        self._projects.cancel()
+
+    def trace(self, progress: Progress = untold) -> Sequence[Traced]:
         """Traces every target anew; what fails is told, and stops none of the others."""
         with self._lock:
+            self._cancelled, self._progress = False, progress
             traced: list[Traced] = []
             for target in self._targets:
                 traced += self._trace(target)
@@ -89,16 +103,27 @@ class AgentPlanner:
         """Ends the agents."""
         self._projects.close()
 
+    def _name(self, target: Target) -> str:
+        relative = self._projects.workspace(target.path).relative(target.path)
+        return relative + (f":{target.name}" if target.name else "")
+
+    def _step(self, step: str, done: int, total: int) -> None:
+        self._progress(self._at, step, done, total)
+
     def _trace(self, target: Target) -> list[Traced]:
         workspace = self._projects.workspace(target.path)
-        name = workspace.relative(target.path) + (f":{target.name}" if target.name else "")
+        name = self._name(target)
+        if self._cancelled:
+            return [Traced(name, None, _CANCELLED)]
+        self._at = name
+        self._progress(name, "starting", 0, 0)
         dims = known_dims(workspace.configuration, self._dims)
         try:
             reply = self._projects.trace(target, {**OPTIONS, "dims": dims} if dims else OPTIONS)
             if len(self._targets) == 1:  # of several, each may have its own
                 refuse_unknown_dims(self._dims, [reply])
         except Cancelled:
-            return []  # the server ends
+            return [Traced(name, None, _CANCELLED)] if self._cancelled else []  # else the server ends
         except ConfigurationError as error:
             return [Traced(name, None, error_of(error, target.path, workspace.root))]
         if "imports" in reply:  # of a process that ended early it is not known: what it read before still counts

@@ -126,7 +126,7 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
     @api.get("/plans/{plan_id}/skeleton", summary="What the first paint shows: figures, counts, scopes")
     def skeleton(request: Request, plan_id: PlanId) -> Response:
         plan, document = traced(plan_id)
-        return _json(
+        return answer(
             request,
             {
                 **_state(plan, plans),
@@ -172,7 +172,7 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
         plan, document = traced(plan_id, asked.base)
         options = {**asked.options.asked(), **({"liveness": True} if asked.liveness else {})}
         found = changed(plan, document, options)
-        return _json(request, {"base": plan.revision, **payloads.changes(found)})
+        return answer(request, {"base": plan.revision, **payloads.changes(found)})
 
     @api.post(
         "/plans/{plan_id}/ascode",
@@ -185,19 +185,19 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
         if off:
             found = changed(plan, document, options)
             written = as_code.comments(document, found, off)
-        return _json(request, {**written, "command": as_code.command(plan.target, options, plans.planner.dims())})
+        return answer(request, {**written, "command": as_code.command(plan.target, options, plans.planner.dims())})
 
     @api.post("/plans/{plan_id}/emitted", summary="The StableHLO text of the plan under the options")
     def emitted(request: Request, plan_id: PlanId, asked: Annotated[Asked, Body()]) -> Response:
         plan, _ = traced(plan_id, asked.base)
-        return _json(request, {"text": _ask(lambda: plans.planner.emit(plan.target, asked.options.asked()))})
+        return answer(request, {"text": _ask(lambda: plans.planner.emit(plan.target, asked.options.asked()))})
 
     @api.post(
         "/plans/{plan_id}/phases", summary="What runs at a value: recorded ops, the group that they make, its loop nest"
     )
     def phases(request: Request, plan_id: PlanId, asked: Annotated[AskedPhases, Body()]) -> Response:
         plan, _ = traced(plan_id, asked.base)
-        return _json(request, _ask(lambda: plans.planner.phases(plan.target, asked.value, asked.options.asked())))
+        return answer(request, _ask(lambda: plans.planner.phases(plan.target, asked.value, asked.options.asked())))
 
     @api.post(
         "/plans/{plan_id}/kernels",
@@ -205,7 +205,7 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
     )
     def kernels(request: Request, plan_id: PlanId, asked: Annotated[AskedKernels, Body()]) -> Response:
         plan, _ = traced(plan_id, asked.base)
-        return _json(request, _ask(lambda: plans.planner.kernels(plan.target, asked.region, asked.options.asked())))
+        return answer(request, _ask(lambda: plans.planner.kernels(plan.target, asked.region, asked.options.asked())))
 
     @api.get("/plans/{plan_id}/profile", summary="Measurements of the target, as `topos bench --json` wrote them")
     def profile(request: Request, plan_id: PlanId) -> Response:
@@ -213,7 +213,7 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
         found = plans.profile(plan.target)
         if found is None:
             raise Refused(404, "unknown", f"no profile of {plan.target} here; start topos view with --profile FILE")
-        return _json(request, found)
+        return answer(request, found)
 
     @api.get("/plans/{plan_id}/export", summary="The plan as one HTML file that works without a server")
     def exported(plan_id: PlanId) -> Response:
@@ -228,7 +228,7 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
         a: Annotated[str, Query(pattern="^[0-9a-f]{8}(@previous)?$")],
         b: Annotated[str, Query(pattern="^[0-9a-f]{8}(@previous)?$")],
     ) -> Response:
-        return _json(request, differences.between(_version(plans, a), _version(plans, b)))
+        return answer(request, differences.between(_version(plans, a), _version(plans, b)))
 
     @api.get("/events", summary="Server-sent events: a plan changed, a trace failed")
     def events() -> StreamingResponse:
@@ -291,7 +291,8 @@ def _ask(question: Any) -> Any:
         raise Refused(422, str(error.failure["code"]), str(error.failure["message"])) from error
 
 
-def _json(request: Request, data: Any) -> Response:
+def answer(request: Request, data: Any) -> Response:
+    """Answers with JSON, packed where that is accepted."""
     return _response(payloads.payload(data), packs=_packs(request))
 
 

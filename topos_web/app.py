@@ -8,17 +8,19 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from topos_web import api, static
+from topos_web import api, static, tracing
 from topos_web.events import Hub
 from topos_web.plans import Plans
 from topos_web.security import Guard
 from topos_web.static import StaticFile
+from topos_web.tracing import Tracer
 
 
 def build(plans: Plans, hub: Hub, token: str, files: dict[str, StaticFile], *, framed: bool = False) -> ASGIApp:
     """Builds the guarded application; `framed` lets VS Code show its page in a panel."""
     app = FastAPI(title="topos viewer", version="1", docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json")
     app.include_router(api.router(plans, hub))
+    app.include_router(tracing.router(Tracer(plans, hub), api.PROBLEMS, api.answer))
     app.add_exception_handler(api.Refused, api.refused)
     app.add_exception_handler(RequestValidationError, api.unreadable)
     app.add_exception_handler(HTTPException, api.refused_by_framework)

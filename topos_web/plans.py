@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -25,11 +26,38 @@ class Traced:
     error: Failure | None
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a running trace is at: the target, the agent's step, how many of how many are done, and since when it runs."""
+
+    target: str
+    step: str
+    done: int
+    total: int
+    begun: float
+
+
+Progress = Callable[[str, str, int, int], None]
+"""Told the target, the step, how many steps are done and how many there are; 0 where that is not known."""
+
+
+def untold(target: str, step: str, done: int, total: int) -> None:
+    """Hears of progress and does nothing."""
+
+
 class Planner(Protocol):
     """Turns targets into documents; everything that runs the user's code stands behind it."""
 
-    def trace(self) -> Sequence[Traced]:
+    def targets(self) -> Sequence[str]:
+        """Names what is traced, as the command line gave it."""
+        ...
+
+    def trace(self, progress: Progress = untold) -> Sequence[Traced]:
         """Traces every target anew."""
+        ...
+
+    def cancel(self) -> None:
+        """Ends the running trace, which then gives an error per target; does not wait."""
         ...
 
     def changes(self, target: str, options: Options) -> Mapping[str, Any]:
@@ -98,6 +126,8 @@ class Plans:
     planner: Planner
     changed: Callable[[Sequence[Plan]], None] = lambda plans: None
     profiles: Sequence[Profile] = ()
+    progressed: Callable[[Running | None], None] = lambda running: None
+    running: Running | None = None
     _plans: dict[str, Plan] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -116,7 +146,10 @@ class Plans:
     def refresh(self) -> tuple[Plan, ...]:
         """Traces every target; keeps the last good document of one that fails now. Returns the states that changed."""
         with self._lock:
-            traced = self.planner.trace()
+            try:
+                traced = self.planner.trace(self._progress(time.monotonic()))
+            finally:
+                self._at(None)
             plans = {plan_id(t.target): self._next(t) for t in traced}
             for old in self._plans.values():  # a mark that an edit removed: the plan stays, with the reason
                 if old.id not in plans and old.document is not None:
@@ -125,6 +158,13 @@ class Plans:
             self._plans = plans
         self.changed(moved)
         return moved
+
+    def _progress(self, begun: float) -> Progress:
+        return lambda target, step, done, total: self._at(Running(target, step, done, total, begun))
+
+    def _at(self, running: Running | None) -> None:
+        self.running = running
+        self.progressed(running)
 
     def _next(self, traced: Traced) -> Plan:
         old = self._plans.get(plan_id(traced.target), Plan(plan_id(traced.target), traced.target))

@@ -6,7 +6,6 @@ import contextlib
 import secrets
 import signal
 import socket
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
@@ -15,8 +14,9 @@ import uvicorn
 
 from topos_web import app, static
 from topos_web.events import Hub
-from topos_web.plans import Plan, Planner, Plans
+from topos_web.plans import Plan, Planner, Plans, Running
 from topos_web.profiles import Profile
+from topos_web.tracing import Tracer, told
 from topos_web.watch import Watcher
 
 HOST = "127.0.0.1"
@@ -91,19 +91,22 @@ def serve(
             hub.publish("plan", {"id": plan.id, "revision": plan.revision, "failed": plan.error is not None})
         hub.publish("traced", {"plans": [plan.id for plan in plans.all()]})
 
-    plans = Plans(planner, changed, profiles)
+    def progressed(running: Running | None) -> None:
+        hub.publish("tracing", told(running))
+
+    plans = Plans(planner, changed, profiles, progressed)
+    tracer = Tracer(plans, hub)
     bound = bind(port)
     bound.listen(128)  # who reads the URL may connect at once; the server takes over what waits
     config = uvicorn.Config(
         app.build(plans, hub, token, static.load(), framed=framed), log_level="error", access_log=False, server_header=False,
         timeout_graceful_shutdown=2, ws="none", lifespan="off",
     )  # fmt: skip
-    watcher = Watcher(planner.files, lambda: _quietly(plans, hub))
+    watcher = Watcher(planner.files, tracer.trace)
     server = _Server(config, hub)
     stop.then(server.handle_exit)
     listening(f"http://{HOST}:{bound.getsockname()[1]}/?token={token}")
-    first = threading.Thread(target=_quietly, args=(plans, hub), name="topos-first-trace", daemon=True)
-    first.start()
+    tracer.start()
     watcher.start()
     try:
         server.run(sockets=[bound])
@@ -127,12 +130,3 @@ def bind(port: int) -> socket.socket:
         else:
             return bound
     raise AssertionError("unreachable: port 0 binds or raises")
-
-
-def _quietly(plans: Plans, hub: Hub) -> None:
-    """Traces; a bug on the way is told on the page instead of ending the thread in silence."""
-    try:
-        plans.refresh()
-    except Exception as error:
-        hub.publish("broken", {"message": f"topos view: internal error while tracing: {error!r}"})
-        raise

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topos_core.document.changes import changes
-from topos_web.plans import PlannerError, Traced
+from topos_web.plans import PlannerError, Progress, Traced, untold
 
 Document = dict[str, Any]
 
@@ -22,8 +22,16 @@ class GivenPlanner:
         self.asked: list[tuple[str, Mapping[str, Any]]] = []
         self.closed = threading.Event()
 
-    def trace(self) -> Sequence[Traced]:
+    def targets(self) -> Sequence[str]:
+        return [traced.target for traced in self.traced]
+
+    def trace(self, progress: Progress = untold) -> Sequence[Traced]:
+        for traced in self.traced:
+            progress(traced.target, "importing", 0, 2)
         return list(self.traced)
+
+    def cancel(self) -> None:
+        pass
 
     def changes(self, target: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
         base = next(t.document for t in self.traced if t.target == target)

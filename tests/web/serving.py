@@ -15,6 +15,7 @@ from topos_web.events import Hub
 from topos_web.plans import Planner, Plans
 from topos_web.profiles import Profile
 from topos_web.server import bind
+from topos_web.tracing import told
 
 TOKEN = "test-token"
 
@@ -37,7 +38,12 @@ class Served:
 @contextlib.contextmanager
 def serving(planner: Planner, *, trace: bool = True, profiles: Sequence[Profile] = ()) -> Iterator[Served]:
     hub = Hub()
-    plans = Plans(planner, lambda moved: hub.publish("traced", {"plans": [plan.id for plan in moved]}), profiles)
+    plans = Plans(
+        planner,
+        lambda moved: hub.publish("traced", {"plans": [plan.id for plan in moved]}),
+        profiles,
+        lambda running: hub.publish("tracing", told(running)),
+    )
     if trace:
         plans.refresh()
     bound = bind(0)

@@ -173,6 +173,21 @@ def test_a_target_that_is_none_is_usage(target: str, told: str) -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["examples/observed.py", "--port", "99999"], "argument --port: 99999 is no port; use a number from 0 (any free one) to 65535"),
+        (["examples/observed.py", "--prot", "1"], "unrecognized arguments: --prot 1"),
+        ([], "the following arguments are required: TARGET"),
+    ],
+)  # fmt: skip
+def test_a_wrong_argument_is_one_line(arguments: list[str], told: str) -> None:
+    command = [sys.executable, "-m", "topos_web", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"topos view: {told}; see `topos view --help`\n"
+
+
 @pytest.mark.parametrize("step", ["projects.Projects.__init__", "server.bind"])
 def test_a_signal_that_comes_before_it_serves_ends_it_well(step: str, tmp_path: Path) -> None:
     """The process signals itself at a step of its start, so that no clock decides."""

@@ -75,6 +75,11 @@ class Projects:
             )
         return self.agent(workspace).trace(target.path, options=options, progress=self.progress)
 
+    def cancel(self) -> None:
+        """Ends what every agent is at; the requests raise `Cancelled`. Does not wait."""
+        for agent in tuple(self._agents.values()):
+            agent.cancel()
+
     def close(self) -> None:
         """Ends every agent."""
         for agent in self._agents.values():

@@ -177,6 +177,15 @@ export interface Failure {
   output?: string;
 }
 
+/** What a running trace is at; `total` is 0 where the agent has not said. */
+export interface Running {
+  target: string;
+  step: string;
+  done: number;
+  total: number;
+  seconds: number;
+}
+
 export interface PlanState {
   id: string;
   target: string;

@@ -1,6 +1,6 @@
 /** Where the page's data come from: the server, or the file itself when the page was exported. */
 
-import type { AsCode, Changes, Failure, Graph, KernelListing, Options, Phases, Packed, Plan, PlanState, Region, Skeleton } from './document';
+import type { AsCode, Changes, Failure, Graph, KernelListing, Options, Phases, Packed, Plan, PlanState, Region, Running, Skeleton } from './document';
 import { unpack } from './packing';
 import type { Bench } from './profile';
 
@@ -30,13 +30,22 @@ export interface Source {
   phases(id: string, base: number, value: number, options: Options): Promise<Phases>;
   kernels(id: string, base: number, region: string, options: Options): Promise<KernelListing>;
   diff(a: string, b: string): Promise<Diff>;
+  tracing(): Promise<TraceState>;
+  cancelTrace(): Promise<TraceState>;
+  traceAgain(): Promise<TraceState>;
   /** Where the whole plan can be fetched as one file, if anywhere. */
   exported(id: string): Promise<Blob>;
   /** Calls back on every change; gives a function that stops it. */
   listen(changed: (event: PlanEvent) => void): () => void;
 }
 
+export interface TraceState {
+  targets: string[];
+  running: Running | null;
+}
+
 export type PlanEvent =
+  | { kind: 'tracing'; running: Running | null }
   | { kind: 'plan'; id: string; revision: number; failed: boolean }
   | { kind: 'traced' }
   | { kind: 'broken'; message: string }
@@ -73,6 +82,9 @@ export class InlineSource implements Source {
   phases = (): Promise<Phases> => Promise.reject(OFFLINE);
   kernels = (): Promise<KernelListing> => Promise.reject(OFFLINE);
   diff = (): Promise<Diff> => Promise.reject(OFFLINE);
+  tracing = (): Promise<TraceState> => Promise.reject(OFFLINE);
+  cancelTrace = (): Promise<TraceState> => Promise.reject(OFFLINE);
+  traceAgain = (): Promise<TraceState> => Promise.reject(OFFLINE);
   exported = (): Promise<Blob> => Promise.reject(OFFLINE);
   listen = (): (() => void) => () => {};
 }
@@ -115,6 +127,10 @@ export class ServerSource implements Source {
   diff = (a: string, b: string): Promise<Diff> =>
     this.ask(`diff?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`);
 
+  tracing = (): Promise<TraceState> => this.ask('trace');
+  cancelTrace = (): Promise<TraceState> => this.ask('trace/cancel', {});
+  traceAgain = (): Promise<TraceState> => this.ask('trace/again', {});
+
   async exported(id: string): Promise<Blob> {
     const answer = await fetch(`api/v1/plans/${id}/export`, { headers: { authorization: `Bearer ${this.token}` } });
     if (!answer.ok) throw new Refusal(answer.status, await answer.json());
@@ -125,6 +141,7 @@ export class ServerSource implements Source {
     const events = new EventSource(`api/v1/events?token=${encodeURIComponent(this.token)}`);
     events.addEventListener('plan', (e) => changed({ kind: 'plan', ...JSON.parse(e.data) }));
     events.addEventListener('traced', () => changed({ kind: 'traced' }));
+    events.addEventListener('tracing', (e) => changed({ kind: 'tracing', ...JSON.parse(e.data) }));
     events.addEventListener('broken', (e) => changed({ kind: 'broken', ...JSON.parse(e.data) }));
     events.onopen = () => changed({ kind: 'open' });
     events.onerror = () => changed({ kind: 'lost' });

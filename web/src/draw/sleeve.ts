@@ -17,6 +17,8 @@ export interface Sleeve {
   head: { x: number; y: number; width: number };
 }
 
+/** A box of which less than this share is members' is mostly nothing: their edges are followed instead. */
+const LEAST_HELD = 0.15;
 const CORRIDOR = 6;
 const RADIUS = 8;
 
@@ -29,7 +31,8 @@ export function sleeve(scene: Scene, members: Box[], routes: Route[], pad: numbe
   const highest = rects.reduce((a, b) => (b.y < a.y - 0.5 || (Math.abs(b.y - a.y) <= 0.5 && b.x < a.x) ? b : a));
   const head = { x: highest.x, y: highest.y, width: highest.width };
   const strangers = scene.boxes.some((box) => box.kind !== 'frame' && !own.has(box) && overlaps(bounds, box));
-  if (!strangers) return { path: rounded([corners(bounds)]), bounds, head: { x: bounds.x, y: bounds.y, width: bounds.width } };
+  const held = members.reduce((sum, box) => sum + box.width * box.height, 0) / (bounds.width * bounds.height);
+  if (!strangers && held >= LEAST_HELD) return { path: rounded([corners(bounds)]), bounds, head: { x: bounds.x, y: bounds.y, width: bounds.width } };
   for (const route of routes) rects.push(...corridors(route, CORRIDOR));
   return { path: rounded(union(rects)), bounds: hull(rects), head };
 }

@@ -62,7 +62,12 @@ export function subtitleOf(model: Model, value: number): string {
 export function scopeSize(scope: Scope): [number, number] {
   const title = scopeTitle(scope);
   if (scope.kind === 'fold') return [Math.max(220, Math.min(340, 40 + scope.children.length * 9)), FOLD_HEIGHT];
-  return [Math.max(168, Math.min(300, title.length * 7.4 + 48)), SCOPE_HEIGHT];
+  return [Math.max(168, Math.min(300, title.length * 7.4 + 46 + opsWidth(scope))), SCOPE_HEIGHT];
+}
+
+/** How wide the number of a scope's ops is written at the right of its title. */
+export function opsWidth(scope: Scope): number {
+  return (String(scope.end - scope.begin).length + 4) * 6.2;
 }
 
 export function scopeTitle(scope: Scope): string {

@@ -19,6 +19,7 @@ import { openedAtFirst, reveal } from './opening';
 import { Profiling } from './profiling.svelte';
 import { Settings } from './settings.svelte';
 import { Texts } from './texts.svelte';
+import { Tracing } from './tracing.svelte';
 import { type Pane, read, write, type View } from './url';
 import { defined, NOTHING, WhatIf } from './whatif.svelte';
 
@@ -30,6 +31,8 @@ export interface Camera {
 
 export class Viewer {
   plans = $state.raw<PlanState[]>([]);
+  /** Whether the server has said which plans there are. */
+  answered = $state(false);
   planId = $state<string | null>(null);
   skeleton = $state.raw<Skeleton | null>(null);
   model = $state.raw<Model | null>(null);
@@ -61,6 +64,8 @@ export class Viewer {
 
   index = $derived(this.plan && this.tree ? new PlanIndex(this.plan, this.tree) : null);
   state = $derived(this.plans.find((plan) => plan.id === this.planId) ?? null);
+  /** Whether there is no plan to draw: none was traced yet, or none could be. */
+  waiting = $derived(this.answered && !this.plan && !this.state?.graph && this.compared === null);
   changedFromBase = $derived(this.plan !== this.base);
   region = $derived.by((): Region | null => {
     const selection = this.selection;
@@ -88,6 +93,7 @@ export class Viewer {
   readonly texts = new Texts(this);
   readonly kernels = new Kernels(this);
   readonly profiling = new Profiling(this);
+  readonly tracing: Tracing;
   private renumber = false;
   private firstOpen: ReadonlySet<number> = new Set();
   private wanted: View = {};
@@ -96,7 +102,9 @@ export class Viewer {
   constructor(
     readonly source: Source,
     private readonly layout: LayoutClient,
-  ) {}
+  ) {
+    this.tracing = new Tracing(source, (error) => this.fail(error));
+  }
 
   // --- loading -------------------------------------------------------------------------------------------------------
 
@@ -104,18 +112,26 @@ export class Viewer {
     this.wanted = read(location.hash);
     this.query = this.wanted.query ?? '';
     if (this.wanted.filter) this.filter = new Set(this.wanted.filter as Verdict[]);
-    this.source.listen((event) => void this.heard(event));
+    const opened = new Promise<void>((resolve) => {
+      this.source.listen((event) => {
+        if (event.kind === 'open') resolve();
+        void this.heard(event);
+      });
+    });
     addEventListener('hashchange', () => void this.follow());
-    await this.refresh();
+    await Promise.all([this.refresh(), this.tracing.ask()]);
+    await opened;
+    if (this.waiting) await Promise.all([this.refresh(), this.tracing.ask()]); // what ended before anybody listened
   }
 
   private async heard(event: PlanEvent): Promise<void> {
     if (event.kind === 'lost') this.connected = false;
     else if (event.kind === 'broken') this.trouble = { code: 'internal', message: event.message };
+    else if (event.kind === 'tracing') this.tracing.heard(event.running);
     else if (event.kind === 'open') {
       const back = !this.connected;
       this.connected = true;
-      if (back) await this.refresh();
+      if (back) await Promise.all([this.refresh(), this.tracing.ask()]);
     } else if (event.kind === 'traced') await this.refresh();
   }
 
@@ -126,6 +142,8 @@ export class Viewer {
     } catch (error) {
       this.fail(error);
       return;
+    } finally {
+      this.answered = true;
     }
     const wanted = this.wanted.plan ?? this.planId;
     const next = this.plans.find((plan) => plan.id === wanted) ?? this.plans.find((plan) => plan.graph) ?? this.plans[0];
