@@ -21,8 +21,8 @@ from typing import Any, Final, Protocol
 
 from topos_core.document import marks as words
 from topos_core.errors import ToposError
+from topos_core.session.asking import asked_of_plan
 from topos_core.session.client import Cancelled
-from topos_core.session.dimensions import known_dims
 from topos_core.session.entries import Comment, find
 from topos_core.session.places import error_of
 from topos_core.session.suppression import suppress, unused_suppressions
@@ -219,13 +219,7 @@ class Tracing:
 
     def options(self, home: Home) -> dict[str, Any]:
         """Gives what is asked of every plan: the editor's word, else the project's, else the fixed machine."""
-        project = home.workspace.configuration
-        named = {name: getattr(project, name) for name in ("consumer", "fidelity", "machine", "cost", "dialect")}
-        asked = {name: value for name, value in named.items() if value is not None}
-        off = {"off": list(project.off)} if project.off else {}
-        known = known_dims(project, ())
-        dims = {"dims": known} if known else {}
-        return {"machine": "reference", **asked, **off, **dims, **self.settings.options(), "sources": True}
+        return {**asked_of_plan(home.workspace.configuration, self.settings.options()), "sources": True}
 
     def _schedule(self, file: File, seconds: float, *, asked: bool) -> None:
         self._stop(file)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from topos_core.errors import ConfigurationError, ToposError
+from topos_core.session.asking import asked_of_plan
 from topos_core.session.client import Agent, Cancelled
-from topos_core.session.dimensions import known_dims, refuse_unknown_dims
+from topos_core.session.dimensions import refuse_unknown_dims
 from topos_core.session.machines import machines
 from topos_core.session.messages import failure
 from topos_core.session.places import error_of
@@ -17,7 +18,6 @@ from topos_core.session.workspace import Target, Workspace, parse_target
 from topos_web.plans import Failure, Options, PlannerError, Progress, Traced, untold
 
 _CANCELLED: Final = failure("cancelled", "the trace was cancelled; a save of the file starts it again")
-OPTIONS: Final = {"machine": "reference", "sources": True}  # verdicts never depend on the host
 
 
 class AgentPlanner:
@@ -59,27 +59,27 @@ class AgentPlanner:
 
     def changes(self, target: str, options: Options) -> Mapping[str, Any]:
         """Plans a traced target again under other options and gives what differs."""
-        found: Mapping[str, Any] = self._ask(target, lambda agent: agent.replan(target, _asked(options), changes=True))[
-            "changes"
-        ]
+        found: Mapping[str, Any] = self._ask(
+            target, lambda agent: agent.replan(target, self._asked(target, options), changes=True)
+        )["changes"]
         return found
 
     def emit(self, target: str, options: Options) -> str:
         """Emits a traced target as StableHLO text."""
-        return str(self._ask(target, lambda agent: agent.emit(target, _asked(options)))["text"])
+        return str(self._ask(target, lambda agent: agent.emit(target, self._asked(target, options)))["text"])
 
     def phases(self, target: str, value: int, options: Options) -> Mapping[str, Any]:
         """Gives the recorded ops, the group and the loop nest of what runs at a value."""
-        found: Mapping[str, Any] = self._ask(target, lambda agent: agent.phases(target, value, _asked(options)))[
-            "phases"
-        ]
+        found: Mapping[str, Any] = self._ask(
+            target, lambda agent: agent.phases(target, value, self._asked(target, options))
+        )["phases"]
         return found
 
     def kernels(self, target: str, region: str, options: Options) -> Mapping[str, Any]:
         """Lists the kernels that run a taken region, with their texts."""
-        found: Mapping[str, Any] = self._ask(target, lambda agent: agent.kernels(target, region, _asked(options)))[
-            "listing"
-        ]
+        found: Mapping[str, Any] = self._ask(
+            target, lambda agent: agent.kernels(target, region, self._asked(target, options))
+        )["listing"]
         return found
 
     def files(self) -> Sequence[str]:
@@ -117,9 +117,9 @@ class AgentPlanner:
             return [Traced(name, None, _CANCELLED)]
         self._at = name
         self._progress(name, "starting", 0, 0)
-        dims = known_dims(workspace.configuration, self._dims)
+        options = asked_of_plan(workspace.configuration, {"sources": True}, dims=self._dims)
         try:
-            reply = self._projects.trace(target, {**OPTIONS, "dims": dims} if dims else OPTIONS)
+            reply = self._projects.trace(target, options)
             if len(self._targets) == 1:  # of several, each may have its own
                 refuse_unknown_dims(self._dims, [reply])
         except Cancelled:
@@ -135,6 +135,10 @@ class AgentPlanner:
                 raise ConfigurationError(message, code="TP504")
         return [Traced(e["target"], e.get("document"), _with_output(e.get("error"), reply)) for e in entries]
 
+    def _asked(self, target: str, options: Options) -> dict[str, Any]:
+        """Completes the page's options by those of the target's project, as every command does."""
+        return asked_of_plan(self._of_target[target].configuration, {**options, "sources": True}, dims=self._dims)
+
     def _ask(self, target: str, question: Callable[[Agent], dict[str, Any]]) -> dict[str, Any]:
         workspace = self._of_target[target]
         try:
@@ -146,10 +150,6 @@ class AgentPlanner:
         if "error" in reply:
             raise PlannerError(reply["error"])
         return reply
-
-
-def _asked(options: Options) -> dict[str, Any]:
-    return {**OPTIONS, **options}
 
 
 def _with_output(error: Failure | None, reply: Mapping[str, Any]) -> Failure | None:

@@ -33,6 +33,26 @@ def test_named_extents_come_from_the_command_line_else_from_the_project(
     assert expected in found.document["types"]
 
 
+def test_every_setting_of_the_project_holds_for_the_page_unless_it_asks_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.topos]\nconsumer = "stablehlo"\nfidelity = "exact"\ncost = "always"\ndialect = "xla"\noff = ["softmax"]\n'
+        '[tool.topos.entries]\n"net.py:other" = "f32[2,3]"\n'
+    )
+    (tmp_path / "net.py").write_text(MODEL.replace("[N,8]", "[2,8]") + "\n\ndef other(x):\n    return np.tanh(x)\n")
+    planner = AgentPlanner([str(tmp_path / "net.py")])
+    try:
+        main, other = planner.trace()
+        assert (main.target, other.target) == ("net.py:main", "net.py:other")
+        assert main.document is not None
+        named = ("consumer", "fidelity", "cost", "dialect")
+        assert [main.document[name] for name in named] == ["stablehlo", "exact", "always", "xla"]
+        assert planner.changes(main.target, {"fidelity": "fast"})["fidelity"] == "fast"
+        assert planner.changes(main.target, {"off": ["gelu"]})["consumer"] == "stablehlo"
+        assert planner._asked(main.target, {"off": ["gelu"]})["off"] == ["softmax", "gelu"]
+    finally:
+        planner.close()
+
+
 def test_an_extent_that_the_model_does_not_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(MODEL)
     planner = AgentPlanner([str(tmp_path / "net.py")], dims=[("N", 2), ("M", 2)])

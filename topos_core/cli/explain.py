@@ -20,7 +20,7 @@ from topos_core.errors import ConfigurationError
 from topos_core.session.dimensions import refuse_unknown_dims
 from topos_core.session.entries import split_lines
 from topos_core.session.projects import projects
-from topos_core.session.sources import read_source
+from topos_core.session.sources import LISTED, read_source
 from topos_core.session.workspace import Target, parse_target
 
 
@@ -63,11 +63,13 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _explain_target(target: Target, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    _check_place(target)
+    listed = target.path.endswith(LISTED)
+    if target.line is not None and os.path.isfile(target.path) and not listed:
+        _check_place(target, read_source(target.path))
     with projects(terminal.progress, untrusted=arguments.untrusted) as opened:
         workspace = opened.workspace(target.path)
         options = request_options(arguments, workspace.configuration, "reference")
-        reply = opened.trace(Target(target.path, target.name), {**options, "sources": False})
+        reply = opened.trace(Target(target.path, target.name), {**options, "sources": listed})
         refuse_unknown_dims(arguments.dim, [reply])
         relative = workspace.relative(target.path)
     if "error" in reply:
@@ -80,6 +82,8 @@ def _explain_target(target: Target, arguments: argparse.Namespace, terminal: Ter
             terminal.failure(entry["error"])
             status = max(status, exit_code_of(entry["error"]["code"]))
             continue
+        if target.line is not None and listed:
+            _check_place(target, _listing(entry["document"], relative))
         told_here = {
             finding["region"]
             for finding in entry["document"]["findings"]
@@ -101,16 +105,20 @@ def _explain_target(target: Target, arguments: argparse.Namespace, terminal: Ter
     return status
 
 
-def _check_place(target: Target) -> None:
-    """Refuses a line that the file has not, and a column that its line has not.
+def _listing(document: Mapping[str, Any], path: str) -> str:
+    """Gives the text that the lines of a model file count in."""
+    return str(document["sources"][document["paths"].index(path)])
+
+
+def _check_place(target: Target, text: str) -> None:
+    """Refuses a line that the text has not, and a column that its line has not.
 
     Raises:
-        ConfigurationError: TP505, with what the file has.
+        ConfigurationError: TP505, with what the text has.
     """
-    if target.line is None or not os.path.isfile(target.path) or target.path.endswith(".onnx"):
-        return
+    assert target.line is not None
     name = os.path.basename(target.path)
-    lines = split_lines(read_source(target.path))
+    lines = split_lines(text)
     if len(lines) > 1 and not lines[-1]:
         del lines[-1]  # what stands behind the last line end is no line to a person
     if not 1 <= target.line <= len(lines):

@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from topos_core.session.asking import CHOICES, asked_of_plan
 from topos_core.session.configuration import CONSUMERS, COSTS, DIALECTS, FIDELITIES, Configuration
-from topos_core.session.dimensions import DIM, known_dims
+from topos_core.session.dimensions import DIM
 
 
 def add_consumer(parser: argparse.ArgumentParser) -> None:
@@ -81,25 +82,11 @@ def add_untrusted(parser: argparse.ArgumentParser) -> None:
 
 
 def request_options(arguments: argparse.Namespace, configuration: Configuration, machine: str) -> dict[str, Any]:
-    """Merges the command line, the project's configuration and the defaults, in this order, into `options` of a request."""
-
-    def chosen(name: str, default: str) -> str:
-        return getattr(arguments, name, None) or getattr(configuration, name, None) or default
-
-    options: dict[str, Any] = {
-        "consumer": chosen("consumer", "home"),
-        "fidelity": chosen("fidelity", "fast"),
-        "machine": chosen("machine", machine),
-        "cost": chosen("cost", "model"),
-        "dialect": chosen("dialect", "portable"),
-    }
-    if configuration.off:
-        options["off"] = list(configuration.off)
+    """Gives the `options` of a request, as the command line says them."""
+    chosen: dict[str, Any] = {name: getattr(arguments, name, None) for name in CHOICES}
     if observe := getattr(arguments, "observe", None):
-        options["observe"] = [int(name) if name.lstrip("%").isdecimal() else name for name in observe]
-    if dims := known_dims(configuration, getattr(arguments, "dim", None) or ()):
-        options["dims"] = dims
-    return options
+        chosen["observe"] = [int(name) if name.lstrip("%").isdecimal() else name for name in observe]
+    return asked_of_plan(configuration, chosen, machine=machine, dims=getattr(arguments, "dim", None) or ())
 
 
 def one_of(choices: Sequence[str]) -> Callable[[str], str]:

@@ -200,6 +200,16 @@ _CODES: Final = (
         "The function gives back no value and observes none, so no run of it is of use and nothing is planned. Return the values "
         "that are wanted, or name them with `tp.observe`.",
     ),
+    Code(
+        "TP704",
+        "contradicted-shape",
+        "the model notes another shape",
+        "information",
+        "note",
+        True,
+        "An ONNX model notes a shape for a result that the result does not have, as topos and ONNX's own inference count it. Runtimes "
+        "warn and go on, and so does topos. Export the model again, or remove the shape that it notes for this output.",
+    ),
 )
 
 CODES: Final = {entry.code: entry for entry in _CODES}

@@ -6,12 +6,11 @@ A `--dim` that nothing asks for is a slip of the pen; a project's own numbers ar
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from topos_core.document.display import display
 from topos_core.errors import ConfigurationError
-from topos_core.session.configuration import Configuration
 
 
 class AskedDims(Mapping[str, int]):
@@ -33,9 +32,9 @@ class AskedDims(Mapping[str, int]):
 
 
 def dimension(text: str) -> tuple[str, int]:
-    """Reads `N=4`."""
-    name, _, extent = text.partition("=")
-    if not name.isidentifier() or not extent.isdecimal():
+    """Reads `N=4`; model files also have names such as `input.1_0`."""
+    name, _, extent = text.rpartition("=")
+    if not name or not name.isprintable() or not extent.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is no extent; write --dim N=4")
     return name, int(extent)
 
@@ -48,11 +47,6 @@ DIM: Final[Mapping[str, Any]] = {
     "help": "gives a named extent a value; may be repeated",
 }
 """How every command declares `--dim`."""
-
-
-def known_dims(configuration: Configuration, given: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Gives the extents of a project's `[tool.topos.dims]`, with those of the command line over them."""
-    return {**configuration.dims, **dict(given)}
 
 
 def refuse_unknown_dims(given: Sequence[tuple[str, int]], replies: Sequence[Mapping[str, Any]]) -> None:

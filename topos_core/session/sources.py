@@ -13,6 +13,8 @@ from topos_core.errors import ConfigurationError, TraceError
 from topos_core.tape.span import Span
 
 MODEL_FILES: Final = (".onnx", ".mlir")
+LISTED: Final = ".onnx"
+"""Files whose lines are those of a listing that their trace makes."""
 
 _MAX_BYTES: Final = 16 * 2**20
 

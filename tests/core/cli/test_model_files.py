@@ -49,6 +49,37 @@ def test_a_model_file_is_planned_run_and_emitted(empty_project, capsys):
     assert "conv" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("4", "net.onnx has lines 1 to 3, not 4"),
+        ("0", "not 0"),
+        ("1:99", "line 1 of net.onnx has columns 1 to 24, not 99"),
+    ],
+)
+def test_explain_refuses_a_line_that_the_listing_of_a_model_has_not(empty_project, capsys, place, said):
+    write_model(empty_project)
+    assert main(["explain", "net.onnx:3", "--dim", "N=2"]) == 0
+    assert "convolution 3x3" in capsys.readouterr().out
+    assert main(["explain", f"net.onnx:{place}", "--dim", "N=2"]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_extent_may_have_any_name_that_a_model_gives_it(empty_project, capsys):
+    from tests.core.importers.onnx.models import model
+
+    onnx = pytest.importorskip("onnx")
+    node = onnx.helper.make_node("Relu", ["input.1"], ["y"])
+    made = model([node], [("input.1", "f32", [None, "past + 1"])], [("y", "f32", [None, None])])
+    onnx.save(made, str(empty_project / "net.onnx"))
+    assert main(["plan", "net.onnx"]) == 3
+    assert "--dim input.1_0=4 --dim past=4" in capsys.readouterr().err
+    assert main(["plan", "net.onnx", "--dim", "input.1_0=2", "--dim", "past=4", "--json"]) == 0
+    assert '"f32[2,5]"' in capsys.readouterr().out
+    assert main(["plan", "net.onnx", "--dim", "input.1_0=2", "--dim", "past + 1=4", "--json"]) == 0
+    assert '"f32[2,4]"' in capsys.readouterr().out
+
+
 def test_an_open_extent_is_no_internal_error(empty_project, capsys):
     write_model(empty_project)
     assert main(["plan", "net.onnx"]) == 3

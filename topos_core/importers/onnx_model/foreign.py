@@ -52,7 +52,7 @@ def infer_types(
 
     A text says what is known where that is no type. What was inferred is kept in `declared`, for the nodes behind.
     """
-    found = _inferred(node, held, declared, opsets, ir_version)
+    found = inferred(node, held, declared, opsets, ir_version)
     result: list[TensorType | str] = []
     for name in node.output:
         proto = found.get(name)
@@ -97,7 +97,7 @@ def expanded(
     return None if any((each.domain, each.op_type) == (node.domain, node.op_type) for each in nodes) else nodes
 
 
-def _inferred(
+def inferred(
     node: Any, held: Mapping[str, Held], declared: Mapping[str, Any], opsets: Mapping[str, int], ir_version: int
 ) -> dict[str, Any]:
     """Runs ONNX's inference; only where every operand has a type, since its C++ follows null pointers."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Mapping
 from typing import Any, Final
 
 from topos_core.importers.onnx_model.attributes import graphs_of
@@ -140,13 +139,3 @@ def _listed(noted: str | None) -> list[str]:
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return []  # another exporter's notation
     return [each for each in read[:-1] if isinstance(each, str)] if isinstance(read, list) else []
-
-
-def symbol_of(dim: Any, name: str, axis: int) -> str:
-    """Names an open dimension: its own name, else the input's with the axis."""
-    return str(dim.dim_param) or f"{name}_{axis}"
-
-
-def bound(dims: Mapping[str, int] | None, symbol: str) -> int | None:
-    """Gives the extent that the caller chose for an open dimension."""
-    return None if dims is None else dims.get(symbol)

@@ -10,13 +10,14 @@ import numpy as np
 
 from topos_core.errors import ConfigurationError, TraceError
 from topos_core.importers.onnx_model.dtypes import DTYPES, described
+from topos_core.importers.onnx_model.extents import Extents
 from topos_core.importers.onnx_model.foreign import record_foreign
 from topos_core.importers.onnx_model.graph import Walk
-from topos_core.importers.onnx_model.places import Listing, bound, symbol_of
+from topos_core.importers.onnx_model.noted import check_noted
+from topos_core.importers.onnx_model.places import Listing
 from topos_core.recording.collector import collector_paused
 from topos_core.recording.finish import finish
 from topos_core.recording.recorder import Recorder, recording
-from topos_core.recording.value import Value
 from topos_core.tape.tape import Structure, Tape
 from topos_core.tape.type import TensorType
 
@@ -75,7 +76,8 @@ def record_model(
         raise TraceError(f"the model has {count} nodes, topos reads {MAX_NODES}", code="TP402")
     initial = {each.name for each in graph.initializer}
     given = [each for each in graph.input if each.name not in initial]
-    types = _input_types(given, dims, known or {})
+    extents = Extents({} if dims is None else dims)
+    types = _input_types(given, extents, known or {})
     listing = Listing(path, root)
     for each in given:
         listing.add(each, f"input {each.name}: {described(each.type)}")
@@ -89,8 +91,7 @@ def record_model(
         walk.graph(graph)
         with recorder.at(listing.location(None, graph.name)):
             leaves = [walk.value(each.name) for each in graph.output]
-        for each, leaf in zip(graph.output, leaves, strict=True):
-            _check_shape(each, leaf, dims)
+        check_noted(walk, model, leaves, extents)
         names = tuple(each.name for each in graph.output)
         children = tuple(Structure("leaf", index=at) for at in range(len(leaves)))
         structure = children[0] if len(children) == 1 else Structure("dict", children, names)
@@ -153,64 +154,17 @@ def _count(graph: Any) -> int:
     return sum(1 + sum(map(_count, graphs_of(node))) for node in graph.node)
 
 
-def _input_types(
-    given: list[Any], dims: Mapping[str, int] | None, known: Mapping[str, np.ndarray]
-) -> dict[str, TensorType]:
+def _input_types(given: list[Any], extents: Extents, known: Mapping[str, np.ndarray]) -> dict[str, TensorType]:
     """Gives the types of the inputs that are tensors of a known dtype; every open dimension must have an extent."""
     types: dict[str, TensorType] = {}
-    open_dims: dict[str, str] = {}
     for each in given:
         tensor = each.type.tensor_type
         dtype = DTYPES.get(tensor.elem_type) if each.type.HasField("tensor_type") else None
-        if dtype is None or not tensor.HasField("shape") or each.name in known:
-            continue
-        extents: list[int] = []
-        for axis, dim in enumerate(tensor.shape.dim):
-            fixed = dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None
-            symbol = symbol_of(dim, each.name, axis)
-            extent = bound(dims, symbol) if fixed is None else fixed
-            if extent is None:
-                open_dims.setdefault(symbol, f"axis {axis} of {each.name}")
-                extent = 1
-            extents.append(extent)
-        types[each.name] = TensorType(dtype, tuple(extents))
-    if open_dims:
-        listed = ", ".join(f"{symbol} ({where})" for symbol, where in open_dims.items())
-        remedy = " ".join(f"--dim {symbol}=4" for symbol in open_dims)
-        raise TraceError(f"unknown extent: the model leaves {listed} open; give numbers with {remedy}", code="TP209")
+        if dtype is not None and tensor.HasField("shape") and each.name not in known:
+            shape = (extents.of_input(dim, each.name, axis) for axis, dim in enumerate(tensor.shape.dim))
+            types[each.name] = TensorType(dtype, tuple(shape))
+    extents.check()
     return types
-
-
-def _check_shape(given: Any, value: Value, dims: Mapping[str, int] | None) -> None:
-    """Refuses a result whose extents are not those that the exporter recorded: one of the two counts windows otherwise.
-
-    Raises:
-        TraceError: TP402, with both shapes.
-    """
-    tensor = given.type.tensor_type
-    foreign = value.recorder.ops[value.index].name in (
-        "opaque",
-        "pick",
-    )  # its shape is what the model says, or not known
-    if foreign or not given.type.HasField("tensor_type") or not tensor.HasField("shape"):
-        return
-    shape = value.shape
-    recorded = [
-        dim.dim_value
-        if dim.HasField("dim_value") and dim.dim_value >= 0
-        else bound(dims, symbol_of(dim, given.name, axis))
-        for axis, dim in enumerate(tensor.shape.dim)
-    ]
-    differ = len(recorded) != len(shape) or any(
-        extent is not None and extent != own for extent, own in zip(recorded, shape, strict=True)
-    )
-    if differ:
-        shown = ",".join("?" if extent is None else str(extent) for extent in recorded)
-        raise TraceError(
-            f"{given.name} has the shape [{','.join(map(str, shape))}], the model says [{shown}];"
-            " export it again, or remove the shape that it notes for this output",
-            code="TP402",
-        )
 
 
 def _bind_input(walk: Walk, given: Any, type: TensorType | None, known: np.ndarray | None) -> None:
