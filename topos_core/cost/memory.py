@@ -51,11 +51,13 @@ def place(tape: Tape, value: int, places: Callable[[int], Placed]) -> Placement:
         axis = op.attributes["axis"]
         column = tuple(int(k == axis) for k in range(len(op.type.shape)))
         return Placement(Placed(value, column), numpy_dtype(op.type.dtype).itemsize * op.type.shape[axis])
-    if op.name in _WANT_CONTIGUOUS:
+    if op.name in _WANT_CONTIGUOUS or op.name in _SETTLED:
         copied, run = 0, 1
         for operand in op.operands:
             kind = tape.ops[operand].type
             strides = places(operand).strides
+            if op.name in _SETTLED and not any(strides):
+                continue
             if not is_contiguous(kind.shape, strides):
                 run = min(run, innermost_run(kind.shape, strides)) if copied else innermost_run(kind.shape, strides)
                 copied += kind.size
@@ -199,6 +201,9 @@ _VIEWS: Final = {
 }  # fmt: skip
 _CALLERS: Final = frozenset(("input", "parameter"))
 _WANT_CONTIGUOUS: Final = frozenset(("matmul", "sum", "prod", "cumsum"))  # so that bits depend on no layout
+_SETTLED: Final = frozenset(
+    ("exp", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos", "pow")
+)  # likewise; not a splat
 _ROW_MAJOR: Final = frozenset(
     ("pad", "concat", "max", "min", "argmax", "logsumexp", "gather", "scatter_add", "opaque", "pick")
 )

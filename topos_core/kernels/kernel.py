@@ -40,6 +40,8 @@ class Offer:
         efficiency: Fraction of the machine's peak that the kernel reaches (modelled time = work / (peak * efficiency)).
         temporary_bytes: Scratch that the kernel needs while it runs.
         calls: What starting it costs, in calls of a plain kernel: vectors that are made ready first count here.
+        any_order: Whether the root may have any order of axes in memory at no extra cost; else it should be C-contiguous.
+        in_place: Bindings that the root may be written over: every element is read where it is written, and nowhere else.
     """
 
     kernel: str
@@ -49,6 +51,8 @@ class Offer:
     efficiency: float = 1.0
     temporary_bytes: int = 0
     calls: float = 1.0
+    any_order: bool = False
+    in_place: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

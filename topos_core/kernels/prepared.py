@@ -19,11 +19,6 @@ class Prepared(Protocol):
         """Counts the memory that one run needs beside its operands and results, on one thread."""
         ...
 
-    @property
-    def any_order(self) -> bool:
-        """Tells whether the root may have any order of axes in memory at no extra cost; else it should be C-contiguous."""
-        ...
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs it.
 

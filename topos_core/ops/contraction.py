@@ -36,11 +36,24 @@ def _infer_matmul(types: Sequence[TensorType], attributes: Mapping[str, Any]) ->
 
 def _evaluate_matmul(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
     """f16 and bf16 never run in their own precision: NumPy has no such product, so even accumulating in f16 means f32."""
+    return cast_array(np.matmul(*_factors(arrays, attributes, result)), numpy_dtype(result.dtype))
+
+
+def _matmul_into(
+    arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray
+) -> None:
+    a, b = _factors(arrays, attributes, result)
+    if a.dtype == out.dtype:
+        np.matmul(a, b, out=out)
+    else:
+        out[...] = cast_array(np.matmul(a, b), out.dtype)
+
+
+def _factors(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> list[np.ndarray]:
     running = numpy_dtype(attributes["accumulate"])
     if result.dtype in FLOATS and running.itemsize == 2:
         running = np.dtype(np.float32)
-    a, b = (np.ascontiguousarray(x, dtype=running) for x in arrays)
-    return cast_array(np.matmul(a, b), numpy_dtype(result.dtype))
+    return [np.ascontiguousarray(x, dtype=running) for x in arrays]
 
 
 def _work_matmul(types: Sequence[TensorType], attributes: Mapping[str, Any], result: TensorType) -> Work:
@@ -49,5 +62,7 @@ def _work_matmul(types: Sequence[TensorType], attributes: Mapping[str, Any], res
 
 
 DEFINITIONS: Final = (
-    OpDefinition("matmul", "contraction", 2, _infer_matmul, _evaluate_matmul, _work_matmul, ("accumulate",)),
+    OpDefinition(
+        "matmul", "contraction", 2, _infer_matmul, _evaluate_matmul, _work_matmul, ("accumulate",), _matmul_into
+    ),
 )

@@ -47,6 +47,7 @@ OpKind = Literal["source", "elementwise", "movement", "reduction", "contraction"
 
 Infer = Callable[[Sequence[TensorType], Mapping[str, Any]], TensorType]
 Evaluate = Callable[[Sequence[np.ndarray], Mapping[str, Any], TensorType], np.ndarray]
+Into = Callable[[Sequence[np.ndarray], Mapping[str, Any], TensorType, np.ndarray], None]
 CountWork = Callable[[Sequence[TensorType], Mapping[str, Any], TensorType], Work]
 
 
@@ -61,6 +62,9 @@ class OpDefinition:
             view of one.
         work: Counts flops, transcendentals and bytes.
         attributes: The names of its attributes; each is always present.
+        into: Computes the same bits into an array of the result's type, in any strides, that is no operand's memory; None
+            where only `evaluate` can.
+        in_place: Whether `into` may also write over an operand of the result's type and strides.
     """
 
     name: str
@@ -70,6 +74,8 @@ class OpDefinition:
     evaluate: Evaluate
     work: CountWork
     attributes: tuple[str, ...] = ()
+    into: Into | None = None
+    in_place: bool = False
 
 
 class TypeMismatch(Exception):

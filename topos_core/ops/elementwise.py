@@ -16,7 +16,7 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.ops.cast import cast_array
-from topos_core.ops.definition import Evaluate, Infer, OpDefinition, TypeMismatch
+from topos_core.ops.definition import Evaluate, Infer, Into, OpDefinition, TypeMismatch
 from topos_core.ops.erf import erf
 from topos_core.ops.extremes import greater, lesser
 from topos_core.tape.type import DTYPE_NAMES, FLOATS, INTEGERS, TensorType, is_float, numpy_dtype
@@ -95,13 +95,31 @@ def _ufunc(function: Callable[..., Any]) -> Evaluate:
     return evaluate
 
 
+def _ufunc_into(function: Callable[..., Any]) -> Into:
+    def into(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray) -> None:
+        function(*arrays, out=out)
+
+    return into
+
+
 def _settled(function: Callable[..., Any]) -> Evaluate:
     """Like `_ufunc`, for functions whose bits would depend on the operands' layout."""
 
     def evaluate(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
-        return np.asarray(function(*(x if _is_splat(x) else np.asarray(x, order="C") for x in arrays)))
+        return np.asarray(function(*map(_in_order, arrays)))
 
     return evaluate
+
+
+def _settled_into(function: Callable[..., Any]) -> Into:
+    def into(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray) -> None:
+        function(*map(_in_order, arrays), out=out)
+
+    return into
+
+
+def _in_order(x: np.ndarray) -> np.ndarray:
+    return x if _is_splat(x) else np.asarray(x, order="C")
 
 
 def _is_splat(x: np.ndarray) -> bool:
@@ -134,6 +152,15 @@ def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return quotient
 
 
+def _divide_into(
+    arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray
+) -> None:
+    if is_float(out.dtype):
+        np.divide(*arrays, out=out)
+    else:
+        out[...] = _divide(*arrays)
+
+
 def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.dtype.kind != "i":
         return np.asarray(np.power(a, b))
@@ -150,6 +177,32 @@ def _evaluate_select(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any]
     return np.where(*arrays)
 
 
+def _compare_into(
+    arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray
+) -> None:
+    compare: Callable[..., Any] = COMPARISONS[attributes["kind"]]
+    compare(*arrays, out=out)
+
+
+def _select_into(
+    arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray
+) -> None:
+    condition, a, b = arrays
+    np.copyto(out, b)
+    np.copyto(out, a, where=condition)
+
+
+def _cast_into(
+    arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray
+) -> None:
+    (x,) = arrays
+    plain = x.dtype.kind in "iub" or is_float(out.dtype)  # NumPy's own conversion follows the cast rule
+    if out.dtype.kind != "b" and plain:
+        np.copyto(out, x, casting="unsafe")
+    else:
+        out[...] = cast_array(x, out.dtype)
+
+
 def _evaluate_cast(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
     return cast_array(arrays[0], numpy_dtype(result.dtype))
 
@@ -163,16 +216,28 @@ def _transcendental(types: Sequence[TensorType], attributes: Mapping[str, Any], 
 
 
 def _one(name: str, dtypes: tuple[str, ...], function: Callable[..., Any], remedy: str) -> OpDefinition:
-    return OpDefinition(name, "elementwise", 1, _unary(name, dtypes, remedy), _ufunc(function), _cheap)
+    into, in_place = _writes(function)
+    infer = _unary(name, dtypes, remedy)
+    return OpDefinition(name, "elementwise", 1, infer, _ufunc(function), _cheap, into=into, in_place=in_place)
 
 
 def _hard(name: str, function: Callable[..., Any]) -> OpDefinition:
     infer = _unary(name, FLOATS, "cast it to a float dtype first")
-    return OpDefinition(name, "elementwise", 1, infer, _settled(function), _transcendental)
+    into = _settled_into(function) if isinstance(function, np.ufunc) else None
+    return OpDefinition(name, "elementwise", 1, infer, _settled(function), _transcendental, into=into)
 
 
 def _two(name: str, dtypes: tuple[str, ...], function: Callable[..., Any], remedy: str) -> OpDefinition:
-    return OpDefinition(name, "elementwise", 2, _binary(name, dtypes, remedy), _ufunc(function), _cheap)
+    into, in_place = _writes(function)
+    infer = _binary(name, dtypes, remedy)
+    return OpDefinition(name, "elementwise", 2, infer, _ufunc(function), _cheap, into=into, in_place=in_place)
+
+
+def _writes(function: Callable[..., Any]) -> tuple[Into | None, bool]:
+    """Says how a function writes into a given array, and whether over an operand."""
+    if isinstance(function, np.ufunc):
+        return _ufunc_into(function), True
+    return (_ufunc_into(function), False) if function in (greater, lesser) else (None, False)
 
 
 DEFINITIONS: Final = (
@@ -196,17 +261,20 @@ DEFINITIONS: Final = (
     _two("add", _ANY, np.add, ""),
     _two("sub", _NUMBERS, np.subtract, "use xor for bools"),
     _two("mul", _ANY, np.multiply, ""),
-    _two("div", _NUMBERS, _divide, "cast bools first"),
+    OpDefinition(
+        "div", "elementwise", 2, _binary("div", _NUMBERS, "cast bools first"), _ufunc(_divide), _cheap,
+        into=_divide_into, in_place=True,
+    ),
     OpDefinition(
         "pow", "elementwise", 2, _binary("pow", _NUMBERS, "cast bools first"), _settled(_power), _transcendental
     ),
     _two("maximum", _ANY, greater, ""),
     _two("minimum", _ANY, lesser, ""),
     _two("remainder", _NUMBERS, np.remainder, "cast bools first"),
-    OpDefinition("compare", "elementwise", 2, _infer_compare, _evaluate_compare, _cheap, ("kind",)),
+    OpDefinition("compare", "elementwise", 2, _infer_compare, _evaluate_compare, _cheap, ("kind",), _compare_into),
     _two("and", _BITS, np.bitwise_and, "bits exist for integers and bools only"),
     _two("or", _BITS, np.bitwise_or, "bits exist for integers and bools only"),
     _two("xor", _BITS, np.bitwise_xor, "bits exist for integers and bools only"),
-    OpDefinition("select", "elementwise", 3, _infer_select, _evaluate_select, _cheap),
-    OpDefinition("cast", "elementwise", 1, _infer_cast, _evaluate_cast, _cheap, ("dtype",)),
-)
+    OpDefinition("select", "elementwise", 3, _infer_select, _evaluate_select, _cheap, into=_select_into),
+    OpDefinition("cast", "elementwise", 1, _infer_cast, _evaluate_cast, _cheap, ("dtype",), _cast_into),
+)  # fmt: skip

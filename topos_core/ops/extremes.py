@@ -11,18 +11,18 @@ import numpy as np
 from topos_core.tape.type import is_float
 
 
-def greater(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Gives the elementwise maximum; NumPy's is wrong only where it gives -0 and an operand is +0."""
-    chosen = np.asarray(np.maximum(a, b))
+def greater(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Gives the elementwise maximum; NumPy's is wrong only where it gives -0 and an operand is +0. `out` is no operand."""
+    chosen = np.asarray(np.maximum(a, b, out=out))
     doubtful = _negative_zeros(chosen)
     if doubtful is not None:
         chosen[doubtful & (_bits(a) == 0) | doubtful & (_bits(b) == 0)] = 0.0
     return chosen
 
 
-def lesser(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Gives the elementwise minimum; NumPy's is wrong only where it gives +0 and an operand is -0."""
-    chosen = np.asarray(np.minimum(a, b))
+def lesser(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Gives the elementwise minimum; NumPy's is wrong only where it gives +0 and an operand is -0. `out` is no operand."""
+    chosen = np.asarray(np.minimum(a, b, out=out))
     for operand in (a, b):
         negative = _negative_zeros(operand)
         if negative is not None:
@@ -30,9 +30,9 @@ def lesser(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return chosen
 
 
-def greatest(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+def greatest(x: np.ndarray, axes: tuple[int, ...], out: np.ndarray | None = None) -> np.ndarray:
     """Gives the maximum over axes."""
-    chosen = np.asarray(np.maximum.reduce(x, axes))
+    chosen = np.asarray(np.maximum.reduce(x, axes, out=out))
     doubtful = _negative_zeros(chosen) if axes else None
     if doubtful is not None:
         # all elements are at most a zero here, so +0, which is 0 as an integer, is the greatest pattern
@@ -40,9 +40,9 @@ def greatest(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return chosen
 
 
-def least(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+def least(x: np.ndarray, axes: tuple[int, ...], out: np.ndarray | None = None) -> np.ndarray:
     """Gives the minimum over axes."""
-    chosen = np.asarray(np.minimum.reduce(x, axes))
+    chosen = np.asarray(np.minimum.reduce(x, axes, out=out))
     if axes and _negative_zeros(x) is not None:
         # where the minimum is a zero no element lies below, so a negative pattern can only be -0
         chosen[(chosen == 0) & (np.minimum.reduce(_bits(x), axes) < 0)] = -0.0

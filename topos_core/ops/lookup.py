@@ -58,6 +58,14 @@ def _evaluate_gather(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any]
     return np.asarray(np.take(x, indices, attributes["axis"]))
 
 
+def _gather_into(
+    arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray
+) -> None:
+    x, indices = arrays
+    _check_range(indices, x.shape[attributes["axis"]])
+    np.take(x, indices, attributes["axis"], out=out, mode="clip")  # `raise`, the default, would buffer the result
+
+
 def _evaluate_scatter_add(
     arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType
 ) -> np.ndarray:
@@ -80,6 +88,6 @@ def _work_scatter_add(types: Sequence[TensorType], attributes: Mapping[str, Any]
 
 
 DEFINITIONS: Final = (
-    OpDefinition("gather", "lookup", 2, _infer_gather, _evaluate_gather, _work_gather, ("axis",)),
+    OpDefinition("gather", "lookup", 2, _infer_gather, _evaluate_gather, _work_gather, ("axis",), _gather_into),
     OpDefinition("scatter_add", "lookup", 3, _infer_scatter_add, _evaluate_scatter_add, _work_scatter_add, ("axis",)),
 )

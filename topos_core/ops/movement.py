@@ -154,8 +154,14 @@ def _evaluate_permute(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any
 
 
 def _evaluate_pad(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
+    padded = np.empty(result.shape, numpy_dtype(result.dtype))
+    _pad_into(arrays, attributes, result, padded)
+    return padded
+
+
+def _pad_into(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray) -> None:
     (x,) = arrays
-    padded = np.full(result.shape, attributes["fill"], numpy_dtype(result.dtype))
+    out[...] = attributes["fill"]
     target, source = [], []
     for extent, low, between, total in zip(
         x.shape, attributes["low"], attributes["interior"], result.shape, strict=True
@@ -165,11 +171,10 @@ def _evaluate_pad(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], r
         count = min(extent, -((low - total) // apart)) - first  # elements before position total
         at = low + first * apart
         if count <= 0:
-            return padded
+            return
         target.append(slice(at, at + (count - 1) * apart + 1, apart))
         source.append(slice(first, first + count))
-    padded[tuple(target)] = x[tuple(source)]
-    return padded
+    out[tuple(target)] = x[tuple(source)]
 
 
 def _evaluate_slice(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
@@ -182,6 +187,18 @@ def _evaluate_reverse(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any
 
 def _evaluate_concat(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
     return np.concatenate(arrays, attributes["axis"])
+
+
+def _concat_into(
+    arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray
+) -> None:
+    np.concatenate(arrays, attributes["axis"], out=out)
+
+
+def _reshape_into(
+    arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray
+) -> None:
+    out.reshape(arrays[0].shape)[...] = arrays[0]  # `out` is C-contiguous, so this is a view of it
 
 
 def _evaluate_unfold(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
@@ -208,13 +225,15 @@ def _copy(types: Sequence[TensorType], attributes: Mapping[str, Any], result: Te
 
 
 DEFINITIONS: Final = (
-    OpDefinition("reshape", "movement", 1, _infer_reshape, _evaluate_reshape, _view, ("shape",)),
+    OpDefinition("reshape", "movement", 1, _infer_reshape, _evaluate_reshape, _view, ("shape",), _reshape_into),
     OpDefinition("broadcast", "movement", 1, _infer_broadcast, _evaluate_broadcast, _view, ("shape",)),
     OpDefinition("permute", "movement", 1, _infer_permute, _evaluate_permute, _view, ("order",)),
-    OpDefinition("pad", "movement", 1, _infer_pad, _evaluate_pad, _copy, ("fill", "low", "high", "interior")),
+    OpDefinition(
+        "pad", "movement", 1, _infer_pad, _evaluate_pad, _copy, ("fill", "low", "high", "interior"), _pad_into
+    ),
     OpDefinition("slice", "movement", 1, _infer_slice, _evaluate_slice, _view, ("start", "stop", "step")),
     OpDefinition("reverse", "movement", 1, _infer_reverse, _evaluate_reverse, _view, ("axes",)),
-    OpDefinition("concat", "movement", None, _infer_concat, _evaluate_concat, _copy, ("axis",)),
+    OpDefinition("concat", "movement", None, _infer_concat, _evaluate_concat, _copy, ("axis",), _concat_into),
     OpDefinition("unfold", "movement", 1, _infer_unfold, _evaluate_unfold, _view, ("axis", "size", "step", "dilation")),
     OpDefinition("strided", "movement", 1, _infer_strided, _evaluate_strided, _view, ("shape", "strides", "offset")),
 )

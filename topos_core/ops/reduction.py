@@ -13,7 +13,7 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.ops.cast import cast_array
-from topos_core.ops.definition import Evaluate, Infer, OpDefinition, TypeMismatch
+from topos_core.ops.definition import Evaluate, Infer, Into, OpDefinition, TypeMismatch
 from topos_core.ops.extremes import greatest, least
 from topos_core.tape.type import DTYPE_NAMES, FLOATS, INTEGERS, TensorType, numpy_dtype
 
@@ -81,11 +81,30 @@ def _accumulated(function: np.ufunc) -> Evaluate:
     return evaluate
 
 
+def _accumulated_into(function: np.ufunc) -> Into:
+    def into(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray) -> None:
+        x = np.asarray(arrays[0], order="C")
+        running = numpy_dtype(attributes["accumulate"])
+        if running == out.dtype:
+            function.reduce(x, attributes["axes"], dtype=running, out=out)
+        else:
+            out[...] = cast_array(np.asarray(function.reduce(x, attributes["axes"], dtype=running)), out.dtype)
+
+    return into
+
+
 def _extreme(function: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> Evaluate:
     def evaluate(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
         return function(arrays[0], attributes["axes"])
 
     return evaluate
+
+
+def _extreme_into(function: Callable[..., np.ndarray]) -> Into:
+    def into(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray) -> None:
+        function(arrays[0], attributes["axes"], out)
+
+    return into
 
 
 def _evaluate_argmax(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
@@ -123,19 +142,19 @@ def _work_logsumexp(types: Sequence[TensorType], attributes: Mapping[str, Any], 
 DEFINITIONS: Final = (
     OpDefinition(
         "sum", "reduction", 1, _reduction("sum", _NUMBERS, accumulates=True, empty=True), _accumulated(np.add), _once,
-        ("axes", "accumulate"),
+        ("axes", "accumulate"), _accumulated_into(np.add),
     ),
     OpDefinition(
         "prod", "reduction", 1, _reduction("prod", _NUMBERS, accumulates=True, empty=True), _accumulated(np.multiply),
-        _once, ("axes", "accumulate"),
+        _once, ("axes", "accumulate"), _accumulated_into(np.multiply),
     ),
     OpDefinition(
         "max", "reduction", 1, _reduction("max", DTYPE_NAMES, accumulates=False, empty=False), _extreme(greatest),
-        _once, ("axes",),
+        _once, ("axes",), _extreme_into(greatest),
     ),
     OpDefinition(
         "min", "reduction", 1, _reduction("min", DTYPE_NAMES, accumulates=False, empty=False), _extreme(least),
-        _once, ("axes",),
+        _once, ("axes",), _extreme_into(least),
     ),
     OpDefinition("argmax", "reduction", 1, _infer_argmax, _evaluate_argmax, _once, ("axis",)),
     OpDefinition(

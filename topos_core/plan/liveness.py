@@ -1,12 +1,16 @@
-"""Live bytes along a schedule: what the run itself allocates, views counted with their base."""
+"""Live bytes along a schedule and the buffers that they are: what the run itself allocates, views counted with their base."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from topos_core.cost.memory import Placed, Placement, contiguous_strides, place
-from topos_core.plan.schedule import Schedule
+from topos_core.kernels.kernel import Offer
+from topos_core.ops.catalog import definitions
+from topos_core.plan.order import reading_order
+from topos_core.plan.schedule import Schedule, Step
 from topos_core.tape.tape import Tape
 
 
@@ -21,6 +25,22 @@ def recorded_places(tape: Tape) -> tuple[Placement, ...]:
     return tuple(placements)
 
 
+class Buffer(NamedTuple):
+    """Memory that the run allocates.
+
+    Args:
+        value: The value for which it is made, whose number names it.
+        bytes: Its size.
+        made: The step that makes it.
+        dropped: The last step that reads it; None where the caller gets what lies in it.
+    """
+
+    value: int
+    bytes: int
+    made: int
+    dropped: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Liveness:
     """Bytes of the buffers that a run allocates; inputs, parameters and constants exist before it and count nothing.
@@ -29,61 +49,156 @@ class Liveness:
         bytes: Live bytes after each step of the schedule.
         peak_bytes: The most that lives at once, a step's result and scratch beside its operands included.
         peak_step: The step at which that happens; 0 where nothing runs.
+        buffers: In the order in which they are made.
+        written: Where the values lie that are written rather than looked at: in which buffer, with which strides.
+        over: The operands that values are written over, by those values.
     """
 
     bytes: tuple[int, ...]
     peak_bytes: int
     peak_step: int
+    buffers: tuple[Buffer, ...]
+    written: Mapping[int, Placed]
+    over: Mapping[int, int]
 
 
 def liveness(
-    tape: Tape, schedule: Schedule, temporary_bytes: Mapping[int, int], recorded: Sequence[Placement]
+    tape: Tape,
+    schedule: Schedule,
+    offers: Mapping[int, Offer],
+    recorded: Sequence[Placement],
+    folded: Collection[int] = (),
+    in_place: bool = True,
 ) -> Liveness:
     """Walks a schedule. Linear in the steps.
 
     Args:
         tape: The spec.
         schedule: What runs.
-        temporary_bytes: The scratch of taken matches, by root.
+        offers: What was offered for taken matches, by root: their scratch, and how their roots may lie.
         recorded: Where every value lies when all ops run as recorded; holds for each op whose operands lie as recorded.
+        folded: Values that are computed before the run.
+        in_place: Whether results are written over operands that end there; the interpreter does not do that.
     """
-    places: dict[int, Placed] = {source: recorded[source].placed for source in schedule.sources}
-    moved: set[int] = set()  # values that do not lie as recorded
-    sizes: dict[int, int] = {}  # buffer -> bytes
-    readers: dict[int, int] = {}  # buffer -> live values that lie in it
-    live = peak = peak_step = 0
-    curve: list[int] = []
+    walk = _Walk(tape, schedule, offers, recorded, folded, in_place)
     for position, step in enumerate(schedule.steps):
-        temporary = 0
-        value = step.value
+        walk.step(position, step)
+    buffers = tuple(
+        Buffer(value, size, made, walk.dropped.get(value)) for value, (size, made) in walk.allocated.items()
+    )
+    return Liveness(tuple(walk.curve), walk.peak, walk.peak_step, buffers, walk.written, walk.over)
+
+
+class _Walk:
+    def __init__(
+        self,
+        tape: Tape,
+        schedule: Schedule,
+        offers: Mapping[int, Offer],
+        recorded: Sequence[Placement],
+        folded: Collection[int],
+        in_place: bool,
+    ) -> None:
+        self.tape, self.offers, self.recorded, self.folded = tape, offers, recorded, folded
+        self.in_place = in_place
+        self.places: dict[int, Placed] = {source: recorded[source].placed for source in schedule.sources}
+        self.kept = frozenset(schedule.kept)
+        self.moved: set[int] = set()  # values that do not lie as recorded
+        self.sizes: dict[int, int] = {}  # live buffer -> bytes
+        self.readers: dict[int, int] = {}  # buffer -> live values that lie in it
+        self.allocated: dict[int, tuple[int, int]] = {}
+        self.dropped: dict[int, int] = {}
+        self.written: dict[int, Placed] = {}
+        self.over: dict[int, int] = {}
+        self.curve: list[int] = []
+        self.live = self.peak = self.peak_step = 0
+        self.steps_by_read: dict[int, list[Step]] = {}
+        if any(offer.any_order for offer in offers.values()):
+            for step in schedule.steps:
+                for value in step.reads:
+                    self.steps_by_read.setdefault(value, []).append(step)
+
+    def step(self, position: int, step: Step) -> None:
         if step.match is None:
-            placement = recorded[value]
-            if moved and not moved.isdisjoint(step.reads):
-                placement = place(tape, value, places.__getitem__)
-                if placement.placed is not recorded[value].placed:
-                    moved.add(value)
-            temporary = placement.temporary_bytes
-            made: Sequence[tuple[int, Placed, int]] = ((value, placement.placed, placement.allocated_bytes),)
+            temporary, made = self.recorded_step(step)
         else:
-            made = [
-                (value, Placed(value, contiguous_strides(tape.ops[value].type.shape)), tape.ops[value].type.bytes)
-                for value in step.produces
-            ]
-            moved.update(step.produces)
-            temporary = temporary_bytes.get(value, 0)
-        for value, placed, allocated in made:
-            places[value] = placed
-            base = placed.base
-            readers[base] = readers.get(base, 0) + 1
-            if allocated:
-                sizes[base] = allocated
-                live += allocated
-        if live + temporary > peak:
-            peak, peak_step = live + temporary, position
+            temporary, made = self.taken_step(step)
+        for value, placed, size in made:
+            self.places[value] = placed
+            self.readers[placed.base] = self.readers.get(placed.base, 0) + 1
+            if size:
+                self.sizes[placed.base] = size
+                self.allocated[placed.base] = (size, position)
+                self.live += size
+        if self.live + temporary > self.peak:
+            self.peak, self.peak_step = self.live + temporary, position
         for value in step.frees:
-            base = places[value].base
-            left = readers[base] = readers[base] - 1
-            if not left:
-                live -= sizes.pop(base, 0)
-        curve.append(live)
-    return Liveness(tuple(curve), peak, peak_step)
+            base = self.places[value].base
+            self.readers[base] -= 1
+            if not self.readers[base]:
+                if base in self.sizes:
+                    self.dropped[base] = position
+                self.live -= self.sizes.pop(base, 0)
+        self.curve.append(self.live)
+
+    def recorded_step(self, step: Step) -> tuple[int, list[tuple[int, Placed, int]]]:
+        """Gives a recorded op's scratch, and what it makes: the value, where it lies, and the bytes of a new buffer."""
+        value = step.value
+        placement = self.recorded[value]
+        if value in self.folded:
+            return 0, [(value, placement.placed, 0)]
+        if not self.moved.isdisjoint(step.reads):
+            placement = place(self.tape, value, self.places.__getitem__)
+            if placement.placed is not self.recorded[value].placed:
+                self.moved.add(value)
+        if not placement.allocated_bytes:
+            return placement.temporary_bytes, [(value, placement.placed, 0)]
+        if self.in_place and definitions()[self.tape.ops[value].name].in_place:
+            over = self.ending(step, self.tape.ops[value].operands, placement.placed.strides)
+            if over is not None:
+                return placement.temporary_bytes, [self.take_over(value, over)]
+        self.written[value] = placement.placed
+        return placement.temporary_bytes, [(value, placement.placed, placement.allocated_bytes)]
+
+    def taken_step(self, step: Step) -> tuple[int, list[tuple[int, Placed, int]]]:
+        """Gives a match's scratch, and what it makes; a named result with several producers is one buffer."""
+        match, offer = step.match, self.offers.get(step.value)
+        assert match is not None
+        self.moved.update(step.produces)
+        kind = self.tape.ops[step.value].type
+        strides = contiguous_strides(kind.shape)
+        if offer is not None and offer.any_order:
+            strides = reading_order(self.tape, step.value, self.steps_by_read, self.kept) or strides
+        over = None
+        if offer is not None and self.in_place:
+            over = self.ending(step, [match.bindings[name] for name in offer.in_place], strides)
+        root = (step.value, Placed(step.value, strides), kind.bytes)
+        made = [root if over is None else self.take_over(step.value, over)]
+        for first, *others in match.named.values():
+            for value in (first, *others):
+                kind = self.tape.ops[value].type
+                made.append(
+                    (value, Placed(first, contiguous_strides(kind.shape)), 0 if value in others else kind.bytes)
+                )
+        self.written.update((value, placed) for value, placed, _ in made)
+        return 0 if offer is None else offer.temporary_bytes, made
+
+    def ending(self, step: Step, operands: Sequence[int], strides: tuple[int, ...]) -> int | None:
+        """Gives an operand that a result may be written over: this step is the last to read its buffer, which it fills."""
+        kind = self.tape.ops[step.value].type
+        for value in operands:
+            placed = self.places[value]
+            if (
+                value in step.frees
+                and placed.strides == strides
+                and self.sizes.get(placed.base) == kind.bytes
+                and self.readers[placed.base] == 1
+            ):
+                return value
+        return None
+
+    def take_over(self, value: int, operand: int) -> tuple[int, Placed, int]:
+        placed = self.written[value] = self.places[operand]
+        self.over[value] = operand
+        self.moved.add(value)
+        return value, placed, 0

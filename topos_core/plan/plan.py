@@ -9,7 +9,9 @@ from typing import Any, Protocol, TypeVar
 from topos_core.cost.machine import Machine
 from topos_core.cost.memory import Placement
 from topos_core.matching.match import Match, NearMiss
+from topos_core.plan.arena import Arena, lay_out
 from topos_core.plan.decision import Decision, Number
+from topos_core.plan.folding import folded
 from topos_core.plan.liveness import Liveness, liveness
 from topos_core.plan.request import Request
 from topos_core.plan.schedule import Schedule, schedule
@@ -79,8 +81,18 @@ class PlanData:
     @property
     def liveness(self) -> Liveness:
         """Gives live bytes along the schedule."""
-        scratch = {d.match.root: d.offer.temporary_bytes for d in self.taken if d.offer is not None}
-        return self._run("liveness", lambda: liveness(self.tape, self.schedule, scratch, self.places))
+        offers = {d.match.root: d.offer for d in self.taken if d.offer is not None}
+        return self._run("liveness", lambda: liveness(self.tape, self.schedule, offers, self.places, self.folded))
+
+    @property
+    def folded(self) -> frozenset[int]:
+        """Collects the recorded values of the schedule that are computed once, before the first run."""
+        return self._run("folded", lambda: folded(self.tape, self.schedule, self.places))
+
+    @property
+    def arena(self) -> Arena:
+        """Gives the layout of a run's memory."""
+        return self._run("arena", lambda: lay_out(self.liveness.buffers))
 
     @property
     def recorded_schedule(self) -> Schedule:
@@ -90,7 +102,9 @@ class PlanData:
     @property
     def recorded_liveness(self) -> Liveness:
         """Gives live bytes along that."""
-        return self._run("recorded liveness", lambda: liveness(self.tape, self.recorded_schedule, {}, self.places))
+        return self._run(
+            "recorded liveness", lambda: liveness(self.tape, self.recorded_schedule, {}, self.places, in_place=False)
+        )
 
     def _run(self, key: str, make: Callable[[], T]) -> T:
         if key not in self.runs:

@@ -115,19 +115,20 @@ def running_elsewhere() -> int:
 
 def owned(arrays: Sequence[np.ndarray], inputs: Sequence[np.ndarray], program: Program) -> list[np.ndarray]:
     """Copies every array that somebody else holds too: views, inputs, parameters, and what is given twice."""
-    given = [*inputs, *program.known.values()]
+    given = {id(array) for array in (*inputs, *program.known.values())}
+    bases = {id(array if array.base is None else array.base) for array in inputs}
     result: list[np.ndarray] = []
     for array in arrays:
-        shared = (
-            not array.flags.writeable or not array.flags.c_contiguous or not (array.flags.owndata or _leased(array))
-        )
-        shared = shared or any(array is other for other in (*given, *result))
-        result.append(np.array(array, order="C") if shared else array)
+        own = array.flags.writeable and array.flags.c_contiguous and (array.flags.owndata or _fills(array))
+        base = id(array if array.base is None else array.base)
+        own = own and id(array) not in given and base not in bases
+        bases.add(base)
+        result.append(array if own else np.array(array, order="C"))
     return result
 
 
-def _leased(array: np.ndarray) -> bool:
-    """Tells a whole pooled array from a view of a part of one; its elements fill the lease."""
+def _fills(array: np.ndarray) -> bool:
+    """Tells a value's whole buffer from a view of a part of one, or of an input."""
     base = array.base
     return isinstance(base, np.ndarray) and base.dtype == np.uint8 and base.nbytes == array.nbytes
 

@@ -2,57 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from topos_core.kernels.home.manifest import prepare
 from topos_core.kernels.prepared import Prepared
 from topos_core.ops.catalog import definitions
-from topos_core.ops.definition import Evaluate
+from topos_core.ops.definition import OpDefinition
 from topos_core.plan.plan import PlanData
 from topos_core.plan.schedule import Step
 from topos_core.run.blas import blas_threads
 from topos_core.run.interpreter import NOT_COMPUTABLE, Parameters, bind_parameters, not_computable
-from topos_core.run.order import Order, reading_order
 from topos_core.run.pool import Pool
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import TensorType, numpy_dtype
-
-FOLDED_GROWTH: Final = 4
-"""A folded value may hold so many times the bytes of what it is made of; a splat must not become a large array."""
 
 After = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """Memory for a value that a step writes.
+
+    Args:
+        over: A value that ends with the step and is written over.
+        shape, dtype: Of the value.
+        strides: In bytes; they fill the buffer.
+        size: The buffer's bytes.
+        offset: Where the buffer starts in the arena; None where it is the caller's.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    strides: tuple[int, ...]
+    size: int
+    offset: int | None
+    over: int | None
+
+    def array(self, values: Mapping[int, np.ndarray], arena: np.ndarray, pool: Pool) -> np.ndarray:
+        """Looks at that memory."""
+        if self.over is not None and values[self.over].flags.writeable:
+            return values[self.over]
+        if self.offset is None:
+            return np.ndarray(self.shape, self.dtype, pool.memory(self.size), 0, self.strides)
+        return np.ndarray(self.shape, self.dtype, arena, self.offset, self.strides)
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedStep:
-    """One recorded op."""
+    """One recorded op; `target` is None for a view."""
 
     value: int
-    evaluate: Evaluate
+    row: OpDefinition
     attributes: Mapping[str, Any]
     type: TensorType
     operands: tuple[int, ...]
     frees: tuple[int, ...]
+    target: Target | None
 
 
 @dataclass(frozen=True, slots=True)
 class TakenStep:
-    """One taken match; a named result may have several producers, each of its own shape.
-
-    `order` says how the root lies in memory where that is not row-major.
-    """
+    """One taken match; a named result may have several producers, each of its own shape."""
 
     value: int
     prepared: Prepared
     bindings: tuple[tuple[str, int], ...]
-    type: TensorType
-    named: tuple[tuple[str, tuple[tuple[int, TensorType], ...]], ...]
+    target: Target
+    named: tuple[tuple[str, Target, tuple[tuple[int, tuple[int, ...]], ...]], ...]
     frees: tuple[int, ...]
-    order: Order | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +86,8 @@ class Program:
         known: Values that exist before a run and that some step or the caller reads.
         kept: Values that a run gives.
         multiplies: Whether a recorded step calls BLAS.
-        pool: Buffers of kernel results.
+        arena_bytes: Memory for what lives inside a run; every run takes its own from the pool.
+        pool: Arenas, and the buffers that callers get.
     """
 
     tape: Tape
@@ -73,6 +95,7 @@ class Program:
     known: Mapping[int, np.ndarray]
     kept: tuple[int, ...]
     multiplies: bool
+    arena_bytes: int
     pool: Pool
 
     def run(
@@ -94,36 +117,42 @@ class Program:
 
     def _steps(self, inputs: Mapping[int, np.ndarray], threads: int, after: After | None) -> dict[int, np.ndarray]:
         values = {**self.known, **inputs}
+        arena = self.pool.memory(self.arena_bytes)
         for step in self.steps:
             if isinstance(step, RecordedStep):
-                operands = [values[operand] for operand in step.operands]
-                try:
-                    values[step.value] = step.evaluate(operands, step.attributes, step.type)
-                except NOT_COMPUTABLE as problem:
-                    raise not_computable(self.tape, step.value, problem) from problem
-                del operands
+                self._record(step, values, arena)
             else:
-                self._take(step, values, threads)
+                self._take(step, values, arena, threads)
             for value in step.frees:
                 del values[value]
             if after is not None:
                 after(step.value)
         return {value: values[value] for value in self.kept}
 
-    def _take(self, step: TakenStep, values: dict[int, np.ndarray], threads: int) -> None:
-        kind = step.type if step.order is None else step.order.type
-        root = self.pool.empty(kind.shape, numpy_dtype(kind.dtype))
-        if step.order is not None:
-            root = np.ndarray(step.type.shape, root.dtype, root, strides=step.order.strides)
-        out = {"result": root}
-        for name, producers in step.named:
-            _, kind = producers[0]
-            out[name] = self.pool.empty(kind.shape, numpy_dtype(kind.dtype))
+    def _record(self, step: RecordedStep, values: dict[int, np.ndarray], arena: np.ndarray) -> None:
+        operands = [values[operand] for operand in step.operands]
+        try:
+            if step.target is None:
+                values[step.value] = step.row.evaluate(operands, step.attributes, step.type)
+                return
+            out = step.target.array(values, arena, self.pool)
+            if step.row.into is not None:
+                step.row.into(operands, step.attributes, step.type, out)
+            else:
+                out[...] = step.row.evaluate(operands, step.attributes, step.type)
+        except NOT_COMPUTABLE as problem:
+            raise not_computable(self.tape, step.value, problem) from problem
+        values[step.value] = out
+
+    def _take(self, step: TakenStep, values: dict[int, np.ndarray], arena: np.ndarray, threads: int) -> None:
+        out = {"result": step.target.array(values, arena, self.pool)}
+        for name, target, _ in step.named:
+            out[name] = target.array(values, arena, self.pool)
         step.prepared.run({name: values[value] for name, value in step.bindings}, out, threads)
         values[step.value] = out["result"]
-        for name, producers in step.named:
-            for value, kind in producers:
-                values[value] = out[name].reshape(kind.shape)
+        for name, _, producers in step.named:
+            for value, shape in producers:
+                values[value] = out[name].reshape(shape)
 
 
 def make_program(plan: PlanData, parameters: Parameters | None = None) -> Program:
@@ -139,14 +168,11 @@ def make_program(plan: PlanData, parameters: Parameters | None = None) -> Progra
         op = tape.ops[value]
         if op.name == "constant":
             known[value] = table[op.name].evaluate([], op.attributes, op.type)
-    remaining = _fold(tape, plan.schedule.steps, known)
+    remaining = [step for step in plan.schedule.steps if step.value not in plan.folded]
+    _fold(plan, known)
+    making = _Making(plan, known)
+    steps = tuple(making.step(step) for step in remaining)
     kept = plan.schedule.kept
-    readers: dict[int, list[Step]] = {}
-    for step in remaining:
-        for value in step.reads:
-            readers.setdefault(value, []).append(step)
-    off = plan.request.off
-    steps = tuple(_ready(tape, step, known, readers, frozenset(kept), off) for step in remaining)
     read = {value for step in remaining for value in step.reads} | set(kept)
     # A match reads its bindings at run time only where preparing did not use them up; keeping all is simple and right.
     return Program(
@@ -155,6 +181,7 @@ def make_program(plan: PlanData, parameters: Parameters | None = None) -> Progra
         known={value: array for value, array in known.items() if value in read},
         kept=kept,
         multiplies=any(tape.ops[step.value].name == "matmul" for step in remaining if step.match is None),
+        arena_bytes=plan.arena.bytes,
         pool=Pool(),
     )
 
@@ -168,57 +195,48 @@ def _snapshot(array: np.ndarray) -> np.ndarray:
     return copy
 
 
-def _fold(tape: Tape, steps: Sequence[Step], known: dict[int, np.ndarray]) -> list[Step]:
-    """Computes recorded steps whose operands are known and that stay small; gives the others."""
-    table = definitions()
-    remaining = []
+def _fold(plan: PlanData, known: dict[int, np.ndarray]) -> None:
+    """Computes the plan's folded values."""
+    tape, table = plan.tape, definitions()
     with np.errstate(all="ignore"), blas_threads(1):
-        for step in steps:
+        for step in plan.schedule.steps:
+            if step.value not in plan.folded:
+                continue
             op = tape.ops[step.value]
-            row = table[op.name]
-            if step.match is not None or not op.operands or not all(o in known for o in op.operands):
-                remaining.append(step)
-                continue
-            operands = [known[o] for o in op.operands]
-            limit = FOLDED_GROWTH * sum(map(_held, operands))
-            if op.type.bytes > limit and row.kind != "movement":
-                remaining.append(step)
-                continue
             try:
-                folded = row.evaluate(operands, op.attributes, op.type)
+                known[step.value] = table[op.name].evaluate([known[o] for o in op.operands], op.attributes, op.type)
             except NOT_COMPUTABLE as problem:
                 raise not_computable(tape, step.value, problem) from problem
-            if _held(folded) > limit:
-                remaining.append(step)
-            else:
-                known[step.value] = folded
-    return remaining
 
 
-def _held(array: np.ndarray) -> int:
-    """Counts the bytes that an array's elements occupy; an axis of stride 0 repeats them."""
-    elements = 1
-    for extent, stride in zip(array.shape, array.strides, strict=True):
-        elements *= extent if stride else min(extent, 1)
-    return elements * array.itemsize
+@dataclass(frozen=True, slots=True)
+class _Making:
+    plan: PlanData
+    known: Mapping[int, np.ndarray]
 
+    def step(self, step: Step) -> RecordedStep | TakenStep:
+        tape, match = self.plan.tape, step.match
+        op = tape.ops[step.value]
+        frees = tuple(value for value in step.frees if value not in self.known)
+        target = self.target(step.value) if step.value in self.plan.liveness.written else None
+        if match is None:
+            return RecordedStep(step.value, definitions()[op.name], op.attributes, op.type, op.operands, frees, target)
+        assert target is not None
+        named = tuple(
+            (
+                name,
+                self.target(values[0]),
+                tuple((value, tape.ops[value].type.shape) for value in values),
+            )
+            for name, values in match.named.items()
+        )
+        prepared = prepare(tape, match, self.known, self.plan.request.off)
+        return TakenStep(match.root, prepared, tuple(match.bindings.items()), target, named, frees)
 
-def _ready(
-    tape: Tape,
-    step: Step,
-    known: Mapping[int, np.ndarray],
-    readers: Mapping[int, Sequence[Step]],
-    kept: frozenset[int],
-    off: frozenset[str],
-) -> RecordedStep | TakenStep:
-    op = tape.ops[step.value]
-    frees = tuple(value for value in step.frees if value not in known)
-    if step.match is None:
-        return RecordedStep(step.value, definitions()[op.name].evaluate, op.attributes, op.type, op.operands, frees)
-    match = step.match
-    named = tuple(
-        (name, tuple((value, tape.ops[value].type) for value in values)) for name, values in match.named.items()
-    )
-    prepared = prepare(tape, match, known, off)
-    order = reading_order(tape, match.root, readers, kept) if prepared.any_order else None
-    return TakenStep(match.root, prepared, tuple(match.bindings.items()), op.type, named, frees, order)
+    def target(self, value: int) -> Target:
+        kind, live = self.plan.tape.ops[value].type, self.plan.liveness
+        dtype, placed = numpy_dtype(kind.dtype), live.written[value]
+        strides = tuple(stride * dtype.itemsize for stride in placed.strides)
+        return Target(
+            kind.shape, dtype, strides, kind.bytes, self.plan.arena.offsets.get(placed.base), live.over.get(value)
+        )

@@ -22,6 +22,7 @@ def test_a_plan_is_told_verdict_first_and_the_larger_before_the_smaller() -> Non
         "  calls 3 calls -> 2 calls (counted)\n"
         "  traffic N -> N (counted)\n"
         "  peak N -> N (counted)\n"
+        "  arena N (counted)\n"
         "\n"
         "blocked   linear bias activation TP101\n"
         "          model.py:9:14\n"

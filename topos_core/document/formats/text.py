@@ -98,6 +98,8 @@ def _totals(document: Document, machine: str) -> list[str]:
     live = document["liveness"]
     before, after = (Number(live[name], "byte", "counted") for name in ("recorded_peak_bytes", "peak_bytes"))
     lines.append(f"  peak {phrases.figure(before)} -> {phrases.with_basis(after, machine)}")
+    if live.get("arena_bytes") is not None:
+        lines.append(f"  arena {phrases.with_basis(Number(live['arena_bytes'], 'byte', 'counted'), machine)}")
     return lines
 
 

@@ -38,11 +38,6 @@ class Runner:
         parts = (self.projections.scratch_bytes, self.attention.scratch_bytes, self.output.runner.scratch_bytes)
         return sum(self._sizes()) * self.attention.dtype.itemsize + max(parts)
 
-    @property
-    def any_order(self) -> bool:
-        """Tells that the root should be C-contiguous."""
-        return False
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         if not out["result"].size:

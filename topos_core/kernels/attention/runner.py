@@ -81,11 +81,6 @@ class Runner:
     cuts: dict[tuple[Any, ...], Cut]
 
     @property
-    def any_order(self) -> bool:
-        """Tells that the root may lie in any order whose rows are dense; others are copied."""
-        return False
-
-    @property
     def scratch_bytes(self) -> int:
         """Counts the keys in panels and one worker's scores."""
         width, panels = self._panels()

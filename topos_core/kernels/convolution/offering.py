@@ -121,8 +121,9 @@ def _priced(
     read = sum(tape.ops[v].type.bytes for name, v in match.bindings.items() if name == "x" or name.endswith("kernel"))
     work = Work(cost.flops, transcendentals, read + planes + extra_bytes, root.bytes + planes)
     return Offer(
-        kernel=kernel, work=work, exact=False, envelope=measured, efficiency=cost.efficiency, temporary_bytes=planes
-    )
+        kernel=kernel, work=work, exact=False, envelope=measured, efficiency=cost.efficiency, temporary_bytes=planes,
+        any_order=root.dtype in ("f32", "f64"),  # others are computed wider and copied
+    )  # fmt: skip
 
 
 def _lanes(tape: Tape, match: Match) -> int:

@@ -64,11 +64,6 @@ class Runner:
         least = max(self.engine.scratch_bytes, self.winograd.scratch_bytes if self.winograd is not None else 0)
         return least + (0 if straight else self._result_size() * self.engine.dtype.itemsize)
 
-    @property
-    def any_order(self) -> bool:
-        """Tells that the root may have any strides; see `Prepared`."""
-        return self.dtype == self.engine.dtype
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         result = out["result"]

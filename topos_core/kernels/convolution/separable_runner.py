@@ -61,11 +61,6 @@ class Runner:
         size = self.engine.problem.batch * self.engine.problem.rows * self.engine.problem.positions
         return self.engine.scratch_bytes + (0 if straight else size * self.engine.dtype.itemsize)
 
-    @property
-    def any_order(self) -> bool:
-        """Tells that the root may have any strides; see `Prepared`."""
-        return self.dtype == self.engine.dtype
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         result, dtype = out["result"], self.engine.dtype

@@ -35,11 +35,6 @@ class SquaredDifference:
         """Counts one double per item."""
         return 8 * (self.facts.extents["n"] // CHUNK + 1)
 
-    @property
-    def any_order(self) -> bool:
-        """Tells that the root should be C-contiguous."""
-        return False
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         values = []
@@ -75,11 +70,6 @@ class CrossEntropy:
     def scratch_bytes(self) -> int:
         """Counts one double per row, and three per worker."""
         return 8 * self.facts.extents["k"] + 64
-
-    @property
-    def any_order(self) -> bool:
-        """Tells that the root should be C-contiguous."""
-        return False
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""

@@ -64,11 +64,6 @@ class Runner:
         copies = 2 if self.residual is None else 4
         return (copies * size if self.copied else 0) + self._slot_bytes()
 
-    @property
-    def any_order(self) -> bool:
-        """Tells that the root should be C-contiguous."""
-        return False
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         result, x = out["result"], bindings["x"]

@@ -55,7 +55,19 @@ def offer_expression(tape: Tape, match: Match, terms: Terms, kernel: str) -> Off
         measured = None
     return Offer(
         kernel=kernel, work=_work(tape, match), exact=not inexact, envelope=measured, efficiency=_efficiency(facts),
-        calls=CALLS + _rows(facts) * ROW_SECONDS / 4e-6,
+        calls=CALLS + _rows(facts) * ROW_SECONDS / 4e-6, in_place=_in_place(tape, match),
+    )  # fmt: skip
+
+
+def _in_place(tape: Tape, match: Match) -> tuple[str, ...]:
+    """Lists the bindings that have the one result's type and axes: the loops load an element before they store it."""
+    facts: ExpressionFacts = match.facts
+    if facts.reduced or len(facts.results) != 1:
+        return ()
+    root, axes = tape.ops[match.root].type, tuple(str(axis) for axis in range(len(facts.extents)))
+    return tuple(
+        name for name, value in match.bindings.items()
+        if tape.ops[value].type == root and facts.layouts[name].roles == axes
     )  # fmt: skip
 
 

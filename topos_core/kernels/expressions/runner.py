@@ -119,11 +119,6 @@ class Runner:
         """Counts the accumulators of long rows."""
         return 8 * (self.facts.size() // PART + 1)
 
-    @property
-    def any_order(self) -> bool:
-        """Tells that the root should be C-contiguous."""
-        return False
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         produced = [out["result" if name == "root" else name] for name in self.facts.results]

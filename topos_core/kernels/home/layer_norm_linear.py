@@ -34,11 +34,6 @@ class NormLinear:
         """Counts what the kernel that needs more needs."""
         return max(self.norm.scratch_bytes, self.layer.scratch_bytes)
 
-    @property
-    def any_order(self) -> bool:
-        """Tells that the root should be C-contiguous."""
-        return False
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         self.norm.run(bindings, {"result": out["norm"]}, threads)

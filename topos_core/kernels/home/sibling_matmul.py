@@ -50,11 +50,6 @@ class Runner:
         elements = product.rows * product.columns + (0 if self.right is not None else product.steps * product.columns)
         return product.scratch_bytes() + elements * product.dtype.itemsize
 
-    @property
-    def any_order(self) -> bool:
-        """Tells that the root should be C-contiguous."""
-        return False
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         product = self.product

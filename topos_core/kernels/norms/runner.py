@@ -38,11 +38,6 @@ class Runner:
         size = self.facts.channels * self.facts.count * self.dtype.itemsize
         return (0 if self.extents is not None else 2 * size) + 64 * self.facts.channels
 
-    @property
-    def any_order(self) -> bool:
-        """Tells that the root should be C-contiguous."""
-        return False
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         result, x = out["result"], bindings["x"]

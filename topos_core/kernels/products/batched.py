@@ -31,11 +31,6 @@ class Runner:
         product = self.product
         return product.scratch_bytes() + product.batch * product.rows * product.columns * product.dtype.itemsize
 
-    @property
-    def any_order(self) -> bool:
-        """Tells that the root should be C-contiguous."""
-        return False
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         result, product = out["result"], self.product

@@ -50,11 +50,6 @@ class Runner:
         down = 0 if self.down is None else self.down.runner.scratch_bytes
         return sum(self._sizes()) * self.dtype.itemsize + max(self.projections.scratch_bytes, down)
 
-    @property
-    def any_order(self) -> bool:
-        """Tells that the root should be C-contiguous."""
-        return False
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         result = out["result"]

@@ -46,11 +46,6 @@ class Runner:
         size = self.product.rows * self.product.columns * self.product.dtype.itemsize
         return self.product.scratch_bytes() + (0 if straight else size)
 
-    @property
-    def any_order(self) -> bool:
-        """Tells that the root may have any order of axes that keeps outputs dense; others are copied."""
-        return False
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         result = out["result"]

@@ -55,11 +55,6 @@ class Runner:
         between = sum(step.result_size for step, _ in self.steps[:-1]) * self.dtype.itemsize
         return between + max(scratch for _, scratch in self._blocks(1))
 
-    @property
-    def any_order(self) -> bool:
-        """Tells that the root should be C-contiguous."""
-        return False
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         result = out["result"]

@@ -7,24 +7,16 @@ axes afterwards). A kernel that can write any order then writes that one, and th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
-import numpy as np
-
+from topos_core.cost.memory import contiguous_strides, is_contiguous, reshaped_strides
 from topos_core.plan.schedule import Step
 from topos_core.tape.tape import Tape
-from topos_core.tape.type import TensorType, numpy_dtype
 
 
-class Order(NamedTuple):
-    """How a root lies in memory: it is the row-major array `type` looked at with `strides` in bytes."""
-
-    type: TensorType
-    strides: tuple[int, ...]
-
-
-def reading_order(tape: Tape, root: int, readers: Mapping[int, Sequence[Step]], kept: frozenset[int]) -> Order | None:
-    """Gives the order for a root, or None where row-major is as good.
+def reading_order(
+    tape: Tape, root: int, readers: Mapping[int, Sequence[Step]], kept: frozenset[int]
+) -> tuple[int, ...] | None:
+    """Gives the root's strides in elements, of dense memory; None where row-major is as good.
 
     Args:
         tape: The spec.
@@ -40,18 +32,23 @@ def reading_order(tape: Tape, root: int, readers: Mapping[int, Sequence[Step]], 
         chain.append(after[0].value)
     while len(chain) > 1 and tape.ops[chain[-1]].name == "reshape":
         chain.pop()  # a reshape of row-major memory is a view anyway
-    if len(chain) == 1:
+    kind = tape.ops[root].type
+    if len(chain) == 1 or not kind.size:
         return None
-    end = tape.ops[chain[-1]].type
-    dense = np.empty(end.shape, numpy_dtype(end.dtype))
-    array = dense
+    shape = tape.ops[chain[-1]].type.shape
+    strides = contiguous_strides(shape)
     for value in reversed(chain[1:]):
         op = tape.ops[value]
+        before = tape.ops[op.operands[0]].type.shape
         if op.name == "permute":
-            array = array.transpose(np.argsort(op.attributes["order"]))
+            turned = [0] * len(before)
+            for axis, source in enumerate(op.attributes["order"]):
+                turned[source] = strides[axis]
+            strides = tuple(turned)
         else:
-            array = array.reshape(tape.ops[op.operands[0]].type.shape)
-    same = array.__array_interface__["data"][0] == dense.__array_interface__["data"][0]
-    if not dense.size or not same or array.flags.c_contiguous:
-        return None
-    return Order(end, array.strides)
+            split = reshaped_strides(shape, strides, before)
+            if split is None:
+                return None
+            strides = split
+        shape = before
+    return None if is_contiguous(shape, strides) else strides
