@@ -18,7 +18,9 @@ class Work(NamedTuple):
     bytes_written: int = 0
 
     def __add__(self, other: Work) -> Work:  # type: ignore[override]  # adds field by field, as a vector
-        return Work(*(a + b for a, b in zip(self, other, strict=True)))
+        a, b, c, d = self
+        e, f, g, h = other
+        return Work(a + e, b + f, c + g, d + h)
 
     @property
     def bytes_moved(self) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from topos_core.kernels.kernel import Offer
 from topos_core.matching.match import Match
@@ -22,9 +23,8 @@ class Number:
     basis: Basis
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A consumer's verdict on a match.
+class Decision(NamedTuple):
+    """A consumer's verdict on a match. A NamedTuple because a plan builds one per match.
 
     Args:
         match: What was recognised.
@@ -50,7 +50,7 @@ class Decision:
     code: str | None
     word: str | None
     reason: str
-    numbers: Mapping[str, Number] = field(default_factory=dict)
+    numbers: Mapping[str, Number] = MappingProxyType({})
     readers: tuple[int, ...] = ()
     observations: tuple[int, ...] = ()
     paths: tuple[tuple[int, ...], ...] = ()

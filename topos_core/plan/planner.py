@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, get_args
 
 from topos_core.cost.machine import Machine
@@ -24,7 +25,9 @@ from topos_core.plan.plan import Decided, PlanData, Pool
 from topos_core.plan.precedence import rank
 from topos_core.plan.pricing import (
     Before,
+    Figures,
     Recorded,
+    offered_seconds,
     pressure,
     price_after,
     price_before,
@@ -155,7 +158,7 @@ class Planner:
             places=self._places,
             totals={
                 "recorded": self._recorded_totals(reads, setting),
-                "planned": _totals(run, setting, {d.match.root: d for d in taken}),
+                "planned": _totals(run, setting, self._standings(setting, taken)),
             },
             elected=setting.elector.solved - solved,
             memo=self._memo,
@@ -235,10 +238,13 @@ class Planner:
         if isinstance(offer, Decline):
             return Standing(offer, {**price_declined(before), **stated(offer)}, 0)
         dtype = self.tape.ops[match.root].type.dtype
-        numbers = {**price_after(match, offer, before, dtype, profile), **pressure(self.tape, match, profile)}
+        seconds = offered_seconds(offer, dtype, profile)
+        benefit = before.seconds - seconds
         # A raise is a name and costs its target nothing to read, so only home is elected by predicted time.
         legal_only = request.cost == "always" or request.consumer != "home"
-        return Standing(offer, numbers, weight(numbers, len(border.claims), legal_only=legal_only))
+        gain = weight(benefit, len(border.claims), legal_only=legal_only)
+        numbers = Figures(partial(_side_by_side, self.tape, match, profile, offer, before, seconds))
+        return Standing(offer, numbers, gain, before.calls, seconds, benefit)
 
     def _is_last(self, match: Match) -> bool:
         return match.pattern in LAST or match.pattern in self.last
@@ -277,6 +283,11 @@ class Planner:
             self._read = key, reading(self.tape, self._users, request)
         return self._read[1]
 
+    def _standings(self, setting: _Setting, taken: Iterable[Decision]) -> dict[int, Standing]:
+        """Gives how those that are taken stand, by root."""
+        numbers = {(match.pattern, match.root): number for number, match in enumerate(self.pool.matches)}
+        return {d.match.root: setting.standings[numbers[d.match.pattern, d.match.root]] for d in taken}
+
     def _recorded_totals(self, reads: Reading, setting: _Setting) -> dict[str, Number]:
         key = bytes(reads.alive)
         if key not in setting.totals:
@@ -286,23 +297,29 @@ class Planner:
         return setting.totals[key]
 
 
-def _totals(run: Iterable[int], setting: _Setting, taken: Mapping[int, Decision]) -> dict[str, Number]:
+def _side_by_side(
+    tape: Tape, match: Match, profile: Machine, offer: Offer, before: Before, seconds: float
+) -> dict[str, Number]:
+    return {**price_after(offer, before, seconds), **pressure(tape, match, profile)}
+
+
+def _totals(run: Iterable[int], setting: _Setting, taken: Mapping[int, Standing]) -> dict[str, Number]:
     """Adds up what one run holds, in tape order: recorded ops at their own price, matches at their offer's."""
     flops = read = written = calls = 0
     seconds = 0.0
+    estimates = setting.recorded.estimates
     for unit in run:
-        decision = taken.get(unit)
-        if decision is not None and decision.offer is not None:
-            work, made = decision.offer.work, 1
-            seconds += decision.numbers["seconds_after"].value
+        standing = taken.get(unit)
+        if standing is None:
+            work, made, alone = estimates[unit]
         else:
-            estimate = setting.recorded.estimates[unit]
-            work, made = estimate.work, estimate.calls
-            seconds += estimate.seconds
+            assert isinstance(standing.offer, Offer)
+            work, made, alone = standing.offer.work, 1, standing.seconds
+        seconds += alone
+        calls += made
         flops += work.flops
         read += work.bytes_read
         written += work.bytes_written
-        calls += made
     return {
         "flops": Number(flops, "flop", "counted"),
         "bytes_read": Number(read, "byte", "counted"),

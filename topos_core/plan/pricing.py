@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from topos_core.cost.estimate import Estimate, recorded_op
 from topos_core.cost.machine import Machine
@@ -23,8 +22,34 @@ from topos_core.tape.tape import Tape
 FEMTOSECONDS: Final = 1e15  # weights are whole femtoseconds, so that sums are exact and ties are ties
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Figures(Mapping[str, Number]):
+    """Figures by name, put together when they are first read: of most matches nobody reads them."""
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], Mapping[str, Number]]) -> None:
+        self._make = make
+        self._made: Mapping[str, Number] | None = None
+
+    def _read(self) -> Mapping[str, Number]:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def __getitem__(self, name: str) -> Number:
+        return self._read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __repr__(self) -> str:
+        return repr(self._read())
+
+
+class Recorded(NamedTuple):
     """What every op of a tape costs when it runs by itself, on one machine."""
 
     estimates: tuple[Estimate, ...]
@@ -47,8 +72,7 @@ def price_recorded(tape: Tape, placements: tuple[Placement, ...], machine: Machi
     return Recorded(tuple(estimates), placements)
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
+class Before(NamedTuple):
     """What the recorded ops of a match cost; shared movement counts by its share of readers."""
 
     work: Work
@@ -71,41 +95,40 @@ def price_before(
     Movement that other live readers share counts with the part of its readers that are inside: two convolutions of one
     window matrix save it together, and each is credited with half.
     """
-    share = _shares(tape, users, alive, match, border)
-    flops = transcendentals = read = written = calls = 0.0
-    seconds = interior = 0.0
-    for value, part in share.items():
-        estimate = recorded.estimates[value]
-        flops += part * estimate.work.flops
-        transcendentals += part * estimate.work.transcendentals
-        read += part * estimate.work.bytes_read
-        written += part * estimate.work.bytes_written
-        calls += part * estimate.calls
-        seconds += part * estimate.seconds
-        if value in match.interior:
-            interior += part * recorded.placements[value].allocated_bytes
-    work = Work(round(flops), round(transcendentals), round(read), round(written))
-    return Before(work, round(calls), seconds, round(interior), sum(1 for v in share if recorded.estimates[v].calls))
-
-
-def _shares(
-    tape: Tape, users: Sequence[Sequence[int]], alive: Sequence[bool], match: Match, border: Boundary
-) -> dict[int, float]:
-    inside = match.interior | match.produced
+    estimates, placements, interior = recorded.estimates, recorded.placements, match.interior
+    claims, owned = border.claims, border.owned
     share: dict[int, float] = {}
-    for value in sorted(inside, reverse=True):
-        if value in border.claims or value in border.owned:
-            share[value] = 1.0
-            continue
-        readers = [u for u in users[value] if alive[u]]
-        within = sum(share.get(u, 0.0) for u in readers)
-        share[value] = within / len(readers) if readers else 0.0
-    return share
+    flops = transcendentals = read = written = calls = 0.0
+    seconds = inner_bytes = 0.0
+    ops = 0
+    for value in border.inside:
+        part = 1.0
+        if value not in claims and value not in owned:
+            readers = [u for u in users[value] if alive[u]]
+            part = sum([share.get(u, 0.0) for u in readers]) / len(readers) if readers else 0.0
+        share[value] = part
+        work, made, alone = estimates[value]
+        seconds += part * alone
+        if made:
+            ops += 1
+            calls += part * made
+            flops += part * work[0]
+            transcendentals += part * work[1]
+            read += part * work[2]
+            written += part * work[3]
+            if value in interior:
+                inner_bytes += part * placements[value].allocated_bytes
+    whole = Work(round(flops), round(transcendentals), round(read), round(written))
+    return Before(whole, round(calls), seconds, round(inner_bytes), ops)
 
 
-def price_after(match: Match, offer: Offer, before: Before, dtype: str, machine: Machine) -> dict[str, Number]:
-    """Puts the recorded ops and the offered kernel side by side."""
-    predicted = kernel_seconds(offer.work, dtype, machine, offer.efficiency, offer.calls)
+def offered_seconds(offer: Offer, dtype: str, machine: Machine) -> float:
+    """Predicts what an offer takes."""
+    return kernel_seconds(offer.work, dtype, machine, offer.efficiency, offer.calls).seconds
+
+
+def price_after(offer: Offer, before: Before, seconds: float) -> dict[str, Number]:
+    """Puts the recorded ops and the offered kernel, which runs so many seconds, side by side."""
     figures: dict[str, Number] = {
         "flops_before": Number(before.work.flops, "flop", "counted"),
         "flops_after": Number(offer.work.flops, "flop", "counted"),
@@ -120,8 +143,8 @@ def price_after(match: Match, offer: Offer, before: Before, dtype: str, machine:
         "interior_bytes": Number(before.interior_bytes, "byte", "counted"),
         "temporary_bytes": Number(offer.temporary_bytes, "byte", "counted"),
         "seconds_before": Number(before.seconds, "second", "modelled"),
-        "seconds_after": Number(predicted.seconds, "second", "modelled"),
-        "benefit": Number(before.seconds - predicted.seconds, "second", "modelled"),
+        "seconds_after": Number(seconds, "second", "modelled"),
+        "benefit": Number(before.seconds - seconds, "second", "modelled"),
     }
     extra = offer.work.flops - before.work.flops
     if extra > 0:
@@ -177,13 +200,13 @@ def pressure(tape: Tape, match: Match, machine: Machine) -> dict[str, Number]:
     return figures
 
 
-def weight(numbers: Mapping[str, Number], claims: int, *, legal_only: bool) -> int:
+def weight(benefit: float, claims: int, *, legal_only: bool) -> int:
     """Turns a benefit into what the election adds up.
 
     By cost: femtoseconds saved. Where every legal match is wanted (`cost="always"`, and raises, which cost nothing):
     most computing ops first, then fewest regions, then the benefit.
     """
-    benefit, ten_seconds = numbers["benefit"].value, 10**16
+    ten_seconds = 10**16
     saved = round(benefit * FEMTOSECONDS) if math.isfinite(benefit) else -ten_seconds
     if not legal_only:
         return saved

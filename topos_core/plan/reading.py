@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from topos_core.matching.match import Match
 from topos_core.plan.request import Request
@@ -56,21 +57,22 @@ def reading(tape: Tape, users: Sequence[Sequence[int]], request: Request) -> Rea
     return Reading(observations, rows, leads_out, alive, users)
 
 
-@dataclass(frozen=True, slots=True)
-class Boundary:
-    """Where a match's inside meets the rest of the tape; depends on no request.
+class Boundary(NamedTuple):
+    """Where a match's inside meets the rest of the tape; depends on no request. A NamedTuple because one is made per match.
 
     Args:
         claims: Computing ops that no other taken match may claim: the computing part and the named results' producers.
         owned: Inner values that exist only with the match: computing ones and movement of those.
         observable: Inner values whose observation blocks: all but constants and what is a binding to its writer.
         outside: (owned value, reader outside) links, ascending.
+        inside: The interior and what is produced, descending.
     """
 
     claims: frozenset[int]
     owned: frozenset[int]
     observable: tuple[int, ...]
     outside: tuple[tuple[int, int], ...]
+    inside: tuple[int, ...]
 
 
 def boundary(tape: Tape, users: Sequence[Sequence[int]], match: Match) -> Boundary:
@@ -79,22 +81,24 @@ def boundary(tape: Tape, users: Sequence[Sequence[int]], match: Match) -> Bounda
     One expression may record a binding and its rearrangement (`x @ w` of rank 3 is a product and a reshape): to whoever
     wrote it both are one value, an input of the match, and observing an input blocks nothing.
     """
-    produced = match.produced
+    ops, computing, produced = tape.ops, match.computing, match.produced
     inside = match.interior | produced
-    interior = sorted(match.interior)
-    owned: set[int] = set()
-    for value in interior:
-        if value in match.computing or any(o in owned for o in tape.ops[value].operands):
-            owned.add(value)
+    owned: list[int] = []
+    has: set[int] = set()
     bound = set(match.bindings.values())
-    for value in interior:
-        op = tape.ops[value]
-        same = op.name in ("reshape", "permute") and op.operands[0] in bound
-        if same and op.location == tape.ops[op.operands[0]].location:
+    observable = []
+    for value in sorted(match.interior):
+        name, operands, _, _, location = ops[value]
+        if value in computing or not has.isdisjoint(operands):
+            has.add(value)
+            owned.append(value)
+        if name in ("reshape", "permute") and operands[0] in bound and location == ops[operands[0]].location:
             bound.add(value)
-    observable = tuple(v for v in interior if tape.ops[v].name != "constant" and v not in bound)
-    outside = tuple((v, u) for v in sorted(owned) for u in users[v] if u not in inside)
-    return Boundary(frozenset(match.computing | produced), frozenset(owned), observable, outside)
+        elif name != "constant" and value not in bound:
+            observable.append(value)
+    outside = tuple([(v, u) for v in owned for u in users[v] if u not in inside])
+    claims = computing | produced
+    return Boundary(claims, frozenset(has), tuple(observable), outside, tuple(sorted(inside, reverse=True)))
 
 
 def shared_readers(boundary: Boundary, reads: Reading) -> tuple[tuple[int, int], ...]:

@@ -5,9 +5,10 @@ Longer than most files because a verdict, its reason and what it hides or contai
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from topos_core.kernels.kernel import Decline, Offer
 from topos_core.matching.match import Match
@@ -18,17 +19,30 @@ from topos_core.plan.reading import Boundary, Reading
 from topos_core.tape.tape import Tape
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What a consumer offers for a match and what that is worth; the same for every set of observations."""
+class Standing(NamedTuple):
+    """What a consumer offers for a match and what that is worth; the same for every set of observations.
+
+    Args:
+        offer: The consumer's answer.
+        numbers: Figures by name.
+        weight: What taking it gains in an election.
+        calls: Calls that the recorded ops make.
+        seconds: What the offer is predicted to take.
+        benefit: Seconds that it saves.
+    """
 
     offer: Offer | Decline
     numbers: Mapping[str, Number]
     weight: int
+    calls: int = 0
+    seconds: float = 0.0
+    benefit: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Ballot:
+_NOTHING: Final[Mapping[int, tuple[int, ...]]] = MappingProxyType({})
+
+
+class Ballot(NamedTuple):
     """One live match of a request, with whatever keeps it from being elected.
 
     Args:
@@ -43,7 +57,7 @@ class Ballot:
     standing: Standing
     readers: tuple[tuple[int, int], ...] = ()
     off: bool = False
-    blocking: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    blocking: Mapping[int, tuple[int, ...]] = _NOTHING
 
     @property
     def legal(self) -> bool:
@@ -111,7 +125,13 @@ def verdicts(
         if state is not None:
             families.decided[family] = state, told
         reported += told
-    return tuple(sorted(reported, key=lambda d: (d.match.root, len(d.match.computing), d.match.pattern)))
+    reported.sort(key=_told_order)
+    return tuple(reported)
+
+
+def _told_order(decision: Decision) -> tuple[int, int, str]:
+    match = decision.match
+    return match.root, len(match.computing), match.pattern
 
 
 def _state(mine: Sequence[Ballot], election: Election) -> Hashable | None:
@@ -155,7 +175,7 @@ class _Council:
             verdict="taken",
             code=None,
             word=None,
-            reason=_taken_reason(ballot.standing.numbers),
+            reason=_taken_reason(ballot.standing.calls),
             numbers=ballot.standing.numbers,
             kernel=offer.kernel,
             offer=offer,
@@ -224,7 +244,11 @@ class _Council:
         if winner is None:
             mine = ballot.candidate.claims
             owner = self.owner if election is self.election else self._owners(election.picks)
-            rivals = Counter(owner[claim] for claim in mine if claim in owner)
+            rivals: dict[int, int] = {}
+            for claim in mine:
+                rival = owner.get(claim)
+                if rival is not None:
+                    rivals[rival] = rivals.get(rival, 0) + 1
             winner = max(rivals, key=lambda i: (rivals[i], -self.matches[i].root, -i))
         other = self.matches[winner]
         return Decision(
@@ -246,7 +270,7 @@ class _Council:
         )  # fmt: skip
 
     def _benefit(self, picks: frozenset[int]) -> float:
-        return sum(self.ballots[i].standing.numbers["benefit"].value for i in sorted(picks))
+        return sum(self.ballots[i].standing.benefit for i in sorted(picks))
 
     def _nearest_free(self, match: Match, observed: int, lifted: Election) -> int | None:
         """Finds the value nearest to the observed one that no elected match hides: made from it, or what it is made of.
@@ -276,14 +300,13 @@ class _Council:
         return None
 
 
-def _taken_reason(numbers: Mapping[str, Number]) -> str:
-    calls = int(numbers["calls_before"].value)
+def _taken_reason(calls: int) -> str:
     return f"one kernel instead of {calls} recorded op{'' if calls == 1 else 's'}"
 
 
 def _nested(
     matches: Sequence[Match], borders: Sequence[Boundary], drafts: Mapping[int, Decision], last: frozenset[int]
-) -> list[Decision]:
+) -> Sequence[Decision]:
     """Reports the larger before the smaller: hides what a taken or blocked match contains, and names parents.
 
     A match inside a taken one is listed in `contains`, unless both are of one pattern. One that a blocked match would
@@ -292,6 +315,9 @@ def _nested(
     Those elected last speak for ops that nobody else has: they are told where they are taken, or where no other decision, and
     no larger one of their own kind, is about any of their ops.
     """
+    if len(drafts) == 1:
+        (draft,) = drafts.values()
+        return (draft,)
     by_claim: dict[int, list[int]] = {}
     for number in drafts:
         for claim in borders[number].claims:
@@ -303,7 +329,8 @@ def _nested(
     for number, draft in drafts.items():
         mine = borders[number].claims
         larger = [n for n in by_claim[draft.match.root] if n != number and mine <= borders[n].claims]
-        larger.sort(key=lambda n: (len(borders[n].claims), matches[n].root, n))
+        if len(larger) > 1:
+            larger.sort(key=lambda n: (len(borders[n].claims), matches[n].root, n))
         around[number] = larger
         if draft.verdict == "taken":
             continue
@@ -374,5 +401,4 @@ def _says_the_same(larger: Decision, smaller: Decision) -> bool:
 def _placed(draft: Decision, contains: Sequence[str], parent: str | None) -> Decision:
     if not contains and parent is None:
         return draft
-    fields = {name: getattr(draft, name) for name in Decision.__slots__}
-    return Decision(**{**fields, "contains": tuple(contains), "parent": parent})
+    return draft._replace(contains=tuple(contains), parent=parent)

@@ -13,7 +13,7 @@ from topos_core.kernels.home.manifest import Home
 from topos_core.kernels.kernel import Decline
 from topos_core.matching.facts import NormFacts
 from topos_core.matching.match import Match
-from topos_core.plan.pricing import Before, price_after
+from topos_core.plan.pricing import Before, offered_seconds, price_after
 from topos_core.plan.request import Request
 from topos_core.tape.type import numpy_dtype
 
@@ -171,8 +171,9 @@ def test_what_starting_a_kernel_costs_is_in_its_price(pattern, shape, roles, cal
     assert offer.calls == calls
     before = Before(offer.work, 9, 30e-6, 0, 9)
     machine = profile("reference")
-    figures = price_after(match, offer, before, "f32", machine)
-    once = price_after(match, replace(offer, calls=1.0), before, "f32", machine)
+    seconds = offered_seconds(offer, "f32", machine)
+    figures = price_after(offer, before, seconds)
+    once = price_after(offer, before, offered_seconds(replace(offer, calls=1.0), "f32", machine))
     extra = figures["seconds_after"].value - once["seconds_after"].value
     assert extra == pytest.approx((calls - 1) * machine.call_seconds)
     assert figures["benefit"].value == pytest.approx(30e-6 - figures["seconds_after"].value)

@@ -63,5 +63,6 @@ def patterns() -> frozenset[str]:
     return frozenset(name for name in names if name != "manifest")
 
 
+@cache
 def _file(pattern: str) -> ModuleType:
     return importlib.import_module(f"topos_core.kernels.home.{pattern}")
