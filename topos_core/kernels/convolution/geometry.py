@@ -67,7 +67,7 @@ def problem(facts: ConvolutionFacts) -> Problem:
     result = tuple(_positions(extent, window) for extent, window in zip(image, windows, strict=True))
     return Problem(
         facts.batch, facts.groups, facts.out_channels // facts.groups, max(1, facts.in_channels),
-        _three(image), _three(result), _three(windows), _three(roles),
+        three(image), three(result), three(windows), three(roles),
     )  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def pair(facts: DepthwisePointwiseFacts) -> tuple[Problem, Problem]:
     return first, Problem(first.batch, 1, rows, channels, first.result, first.result, plain, first.roles)
 
 
-def _three(items: tuple) -> tuple:  # narrows the type alone
+def three(items: tuple) -> tuple:  # narrows the type alone
     first, second, third = items
     return (first, second, third)
 
@@ -139,7 +139,7 @@ def planes(convolution: Problem) -> Planes:
     slice_ = extents[1] * pitch
     phase = extents[0] * slice_ + shared
     offsets = _plane_offsets(convolution, residues, pitch, slice_, phase)
-    return Planes(_three(tuple(residues)), _three(extents), pitch, slice_, phase, shared, offsets)
+    return Planes(three(tuple(residues)), three(extents), pitch, slice_, phase, shared, offsets)
 
 
 def _shared_columns(convolution: Problem, residues: tuple[int, ...], width: int) -> int:

@@ -8,6 +8,7 @@ from topos_core.cost.work import Work
 from topos_core.kernels.convolution.activations import CLAMPED
 from topos_core.kernels.convolution.choice import WINOGRAD, by_tiles
 from topos_core.kernels.convolution.geometry import Problem, pair, problem
+from topos_core.kernels.convolution.phases import least_flops, phases_of
 from topos_core.kernels.convolution.winograd import products_of
 from topos_core.kernels.cores.offering import Cost, blended
 from topos_core.kernels.envelopes import envelope, unmeasured
@@ -42,7 +43,7 @@ def offer_convolution(
         return unfit
     convolution, tiled = problem(facts), by_tiles(tape, match, facts, terms.off)
     efficiency = TILED_EFFICIENCY if tiled else _efficiency(convolution, _lanes(tape, match))
-    flops = products_of(convolution) if tiled else convolution.flops
+    flops = products_of(convolution) if tiled else least_flops(convolution)
     kernel = tape.ops[match.bindings["kernel"]].type
     return _priced(
         tape, match, terms, kernel=TILED if tiled else _name(convolution), measured_as=WINOGRAD if tiled else match.pattern,
@@ -136,6 +137,10 @@ def _computed_bytes(tape: Tape, match: Match) -> int:
 
 
 def _plane_elements(convolution: Problem) -> int:
+    """Counts the elements of the planes that an image is copied to; of all phases' planes where zeros are inserted."""
+    found = phases_of(convolution)
+    if found:
+        return sum(_plane_elements(phase.problem) for phase in found)
     size = convolution.batch * convolution.groups * convolution.channels
     for extent, window in zip(convolution.result, convolution.windows, strict=True):
         taps = [tap * window.dilation for tap in range(window.size)]
@@ -164,4 +169,8 @@ def _efficiency(convolution: Problem, lanes: int) -> float:
 
 def _name(convolution: Problem) -> str:
     kind = "depthwise" if convolution.rows == 1 and convolution.groups > 1 else "direct"
+    found = phases_of(convolution)
+    if found:
+        most = max(phase.problem.steps for phase in found)
+        return f"{len(found)} {kind} convolutions, one a phase of the stride, register tiles over up to {most} products"
     return f"{kind} convolution, register tiles over {convolution.steps} products"

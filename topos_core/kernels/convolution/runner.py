@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +12,7 @@ import numpy as np
 from topos_core.cost.memory import contiguous_strides
 from topos_core.kernels.convolution.engine import Engine, Epilogue, Operands
 from topos_core.kernels.convolution.geometry import Problem, problem
+from topos_core.kernels.convolution.phases import Phases, phases_of
 from topos_core.kernels.convolution.winograd import Winograd, transformed
 from topos_core.kernels.launch import address_of
 from topos_core.kernels.layouts import arrange, restore
@@ -42,6 +43,8 @@ class Runner:
         residual: The binding that is added, or None.
         winograd: Does the work in place of `engine` where the root's columns are dense and everything is finite.
         tiles: The kernel as `winograd` reads it.
+        phases: Does the work in place of `engine` where zeros are inserted and the kernel is finite.
+        pieces: The kernel as `phases` reads it, where it is known beforehand.
     """
 
     facts: ConvolutionFacts
@@ -56,12 +59,15 @@ class Runner:
     residual: str | None
     winograd: Winograd | None = None
     tiles: np.ndarray | None = None
+    phases: Phases | None = None
+    pieces: Sequence[np.ndarray] | None = None
 
     @property
     def scratch_bytes(self) -> int:
         """Counts planes and tile buffers, and what other dtypes need at the edges."""
         straight = self.dtype == self.engine.dtype
-        least = max(self.engine.scratch_bytes, self.winograd.scratch_bytes if self.winograd is not None else 0)
+        others = [other.scratch_bytes for other in (self.winograd, self.phases) if other is not None]
+        least = max([self.engine.scratch_bytes, *others])
         return least + (0 if straight else self._result_size() * self.engine.dtype.itemsize)
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
@@ -88,7 +94,12 @@ class Runner:
             address_of(x), address_of(left), address_of(scale), address_of(shift),
             address_of(residual) if residual is not None else 0, address_of(target),
         )  # fmt: skip
-        if not self._by_tiles(image, strides, operands, threads):
+        pieces = self.pieces
+        if self.phases is not None and pieces is None:
+            pieces = self.phases.pieces(left)
+        if self.phases is not None and pieces is not None:
+            self.phases.run(image, strides, operands, pieces, threads)
+        elif not self._by_tiles(image, strides, operands, threads):
             self.engine.run(image, strides, operands, threads)
         if target is not result:
             self._deliver(target, result)
@@ -181,6 +192,8 @@ def make_runner(
     if tiled and left is not None:
         winograd = Winograd(convolution, computed, epilogue.limits, epilogue.activation, epilogue.residual_last)
         tiles = transformed(left, convolution)
+    dense = phases_of(convolution)
+    phases = Phases(convolution, dense, computed, epilogue) if dense else None
     return Runner(
         facts=facts,
         dtype=numpy_dtype(dtype),
@@ -194,6 +207,8 @@ def make_runner(
         residual=residual,
         winograd=winograd,
         tiles=tiles,
+        phases=phases,
+        pieces=phases.pieces(left) if phases is not None and left is not None else None,
     )
 
 

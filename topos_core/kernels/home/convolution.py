@@ -3,6 +3,9 @@
 The image is copied once into zero-padded planes, split by the residue of the stride, so that every tap of every position
 reads consecutive lanes; an image without padding and stride is read in place. See `kernels/convolution/geometry.py`.
 
+Where zeros stand between image elements (a transposed convolution), each phase of the stride is a dense convolution of its own;
+see `kernels/convolution/phases.py`.
+
 3x3 windows of known kernels run by Winograd's tiles where that pays, unless `off` names `winograd`; their error is ten times
 as large and stands in the offer. Where a sum is not finite, the direct kernel runs after all.
 
