@@ -14,7 +14,10 @@ POOLED_BYTES: Final = 256 << 10
 """Smaller pieces are the allocator's, which keeps them itself."""
 KEPT: Final = 4
 """Free pieces of one size that wait for the next taker."""
-ALIGNMENT: Final = 64
+PAGE: Final = 4096
+PLACE: Final = 2048
+"""Where in a page every piece starts. Large arrays of the allocator start at 16: were a result to start just behind, at 64, a loop's
+loads would wait for stores to the same place in another page. gelu of 4M elements takes 1.49 ms from 16 to 2048, and 1.85 to 64."""
 
 
 class Pool:
@@ -33,7 +36,7 @@ class Pool:
         try:
             piece = waiting.pop()
         except IndexError:
-            piece = np.empty(size + ALIGNMENT, np.uint8)
+            piece = np.empty(size + PAGE, np.uint8)
         return np.asarray(_Lease(piece, waiting, size))
 
 
@@ -46,7 +49,7 @@ class _Lease:
         self.memory, self.waiting = memory, waiting
         start = memory.__array_interface__["data"][0]
         self.__array_interface__ = {
-            "data": (start + -start % ALIGNMENT, False), "shape": (size,), "typestr": "|u1", "version": 3,
+            "data": (start + (PLACE - start) % PAGE, False), "shape": (size,), "typestr": "|u1", "version": 3,
         }  # fmt: skip
 
     def __del__(self) -> None:
