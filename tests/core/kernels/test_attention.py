@@ -59,6 +59,39 @@ def test_causal(length, extra):
     check(lambda q, k, v: nn.attention(q, k, v, causal=True), heads((2, 3), length, length + extra, 16))
 
 
+@pytest.mark.parametrize("spare", [0, 1, 4, 15, 16, 40])
+@pytest.mark.parametrize("width", [1, 7, 42, 48])
+def test_values_near_the_end_of_their_memory_are_not_read_past_it(width, spare):
+    # the page behind the one that holds the last value cannot be read
+    import ctypes
+    import mmap
+
+    page = mmap.PAGESIZE
+    region = mmap.mmap(-1, 5 * page)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(region))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mprotect(ctypes.c_void_p(base + 4 * page), page, 0) == 0
+    try:
+        q, k, v = heads((1,), 9, 33, 16, width)
+        at_end = np.frombuffer(region, np.float32, v.size, 4 * page - 4 * (v.size + spare)).reshape(v.shape)
+        at_end[...] = v
+        check(plain, (q, k, at_end))
+    finally:
+        libc.mprotect(ctypes.c_void_p(base + 4 * page), page, 3)
+
+
+@pytest.mark.parametrize("scale", [0.3, -0.5, 1e30])
+def test_scores_scaled_by_any_number(scale):
+    def scaled(q, k, v):
+        return nn.attention(q, k, v, scale=scale)
+
+    q, k, v = heads((2,), 9, 21, 16, 16)
+    if scale == 1e30:
+        q[:] = np.round(q)
+        k[:] = np.round(k)
+    check(scaled, (q, k, v))
+
+
 def test_causal_with_values_that_are_not_finite():
     q, k, v = heads((2,), 40, 40, 16)
     v[0, 30, 3] = np.inf  # a weight of 0 times an infinity is NaN, also where the key is hidden

@@ -27,6 +27,8 @@ SCORES_BYTES: Final = 512 << 10
 """Of a block's scores: they stay in a core's second-level cache."""
 BLOCK_ROWS: Final = 32
 THREAD_FLOPS: Final = 400_000
+PAGE: Final = 4096
+"""Bytes that are readable together on every machine."""
 REMEMBERED: Final = 8
 """Cuts per match; more than one is rare."""
 LABELS: Final = {
@@ -93,7 +95,12 @@ class Runner:
         if not result.size:
             return
         arrays = {name: self._typed(name, bindings[name]) for name in LABELS if name in bindings}
-        key = (threads, result.strides, *(values.strides for values in arrays.values()))
+        key = (
+            threads,
+            result.strides,
+            self._may_overhang(arrays["v"]),
+            *(values.strides for values in arrays.values()),
+        )
         cut = self.cuts.get(key)
         if cut is None:
             cut = self._cut(threads, arrays, result)
@@ -155,8 +162,17 @@ class Runner:
         padded[..., : dense.shape[-1]] = dense
         return padded
 
+    def _may_overhang(self, values: np.ndarray) -> bool:
+        """Tells whether a register may be read at every row's start: the page of the last element holds what lies behind it."""
+        over = -self.facts.extents["e"] % self._lanes() * values.itemsize
+        if not over:
+            return True
+        last = sum((extent - 1) * stride for extent, stride in zip(values.shape, values.strides, strict=True))
+        end = address_of(values) + last + values.itemsize
+        return values.size > 0 and min(values.strides) >= 0 and (end - 1) // PAGE == (end - 1 + over) // PAGE
+
     def _rows(self, name: str, values: np.ndarray) -> Rows | None:
-        if name == "v" and self.facts.extents["e"] % self._lanes():
+        if name == "v" and not self._may_overhang(values):
             return None
         return rows_of(values, self.facts.layouts[name], self.facts, LABELS[name])
 

@@ -38,6 +38,7 @@ def kernel(host: Host, dtype: str) -> Any:
     clear = row_map(host, scalar, (), lambda emitter, operands: operands[0], values=1)
     largest = row_maximum(host, scalar)
     powers = row_map_total(host, scalar, lambda emitter, x, top: exp(emitter, emitter.sub(x, top)))
+    scaled_powers = row_map_total(host, scalar, _scaled_power, values=2)
 
     def attend(args, worker):  # type: ignore[no-untyped-def]
         block = get(args, "scratch") + worker * get(args, "slot_bytes")
@@ -47,6 +48,9 @@ def kernel(host: Host, dtype: str) -> Any:
         queries, keys, width, values = get(args, "queries"), get(args, "keys"), get(args, "width"), get(args, "values")
         scale, fill = load(get(args, "numbers"), 0), load(get(args, "numbers"), 1)
         rescale = load(get(args, "numbers"), 2)
+        # the largest of scaled scores is the scaled largest one, so that scaling needs no pass of its own
+        between = get(args, "mask") | get(args, "keep") | get(args, "also") | get(args, "bias")
+        plain = 1 if between == 0 and scale > number(0) else 0
         put(block, "resume", 0)
         item = take(get(args, "counter"))
         while item < get(args, "items"):
@@ -64,43 +68,46 @@ def kernel(host: Host, dtype: str) -> Any:
             put(block, "sums_stride", pitch)
             put(block, "steps", width)
             for panel in range((seen + panel_keys - 1) // panel_keys):
+                vectors = (smaller(panel_keys, seen - panel * panel_keys) + lanes - 1) // lanes
                 put(block, "right", packed + panel * width * panel_keys * size)
                 for row in range(0, rows, tall):
                     put(block, "rows", smaller(tall, rows - row))
                     put(block, "left", q + row * get(args, "q_row") * size)
                     put(block, "sums", scores + (row * pitch + panel * panel_keys) * size)
-                    call(word(table, panel_keys // lanes), block, 0)
+                    call(word(table, vectors), block, 0)
             for row in range(rows):
                 line = scores + row * pitch * size
                 count = seen
                 if get(args, "causal") != 0:
                     count = smaller(keys, start + row + 1)
-                if get(args, "fill_scaled") == 0:
-                    if get(args, "mask") != 0:
-                        at = word(get(args, "mask_at"), batch) + (start + row) * get(args, "mask_row")
-                        scale_and_add(line, line, get(args, "mask") + at * size, scale, count)
-                    else:
-                        multiply(line, line, scale, count)
-                for which in range(2):
-                    flags, flags_at, flags_row = get(args, "keep"), get(args, "keep_at"), get(args, "keep_row")
-                    wanted = get(args, "keep_value")
-                    if which == 1:
-                        flags, flags_at, flags_row = get(args, "also"), get(args, "also_at"), get(args, "also_row")
-                        wanted = 1
-                    if flags != 0:
-                        at = flags + word(flags_at, batch) + (start + row) * flags_row
-                        for j in range(count):
-                            kept = load(line, j)
-                            flag = 1 if load_flag(at, j) != 0 else 0
-                            store(line, j, kept if flag == wanted else fill)
-                if get(args, "bias") != 0:
-                    at = word(get(args, "bias_at"), batch) + (start + row) * get(args, "bias_row")
-                    add(line, line, get(args, "bias") + at * size, count)
-                if get(args, "fill_scaled") != 0:
-                    multiply(line, line, scale, count)
-                top = largest(line, count)
                 store_double(total, row, 0.0)
-                powers(line, total + row * 8, line, top, count)
+                if plain == 1:
+                    scaled_powers(line, total + row * 8, line, scale, number(largest(line, count) * scale), count)
+                else:
+                    if get(args, "fill_scaled") == 0:
+                        if get(args, "mask") != 0:
+                            at = word(get(args, "mask_at"), batch) + (start + row) * get(args, "mask_row")
+                            scale_and_add(line, line, get(args, "mask") + at * size, scale, count)
+                        else:
+                            multiply(line, line, scale, count)
+                    for which in range(2):
+                        flags, flags_at, flags_row = get(args, "keep"), get(args, "keep_at"), get(args, "keep_row")
+                        wanted = get(args, "keep_value")
+                        if which == 1:
+                            flags, flags_at, flags_row = get(args, "also"), get(args, "also_at"), get(args, "also_row")
+                            wanted = 1
+                        if flags != 0:
+                            at = flags + word(flags_at, batch) + (start + row) * flags_row
+                            for j in range(count):
+                                kept = load(line, j)
+                                flag = 1 if load_flag(at, j) != 0 else 0
+                                store(line, j, kept if flag == wanted else fill)
+                    if get(args, "bias") != 0:
+                        at = word(get(args, "bias_at"), batch) + (start + row) * get(args, "bias_row")
+                        add(line, line, get(args, "bias") + at * size, count)
+                    if get(args, "fill_scaled") != 0:
+                        multiply(line, line, scale, count)
+                    powers(line, total + row * 8, line, largest(line, count), count)
                 if get(args, "drop") != 0:
                     at = word(get(args, "drop_at"), batch) + (start + row) * get(args, "drop_row")
                     drop(line, line, get(args, "drop") + at * size, count)
@@ -140,3 +147,9 @@ def kernel(host: Host, dtype: str) -> Any:
 def _scaled(emitter: Emitter, operands: Sequence[Any]) -> Any:
     score, mask, scale = operands
     return emitter.fma(score, scale, mask)
+
+
+def _scaled_power(emitter: Emitter, score: Any, scale: Any, top: Any) -> Any:
+    """The product rounds as the largest one did: large ones would differ by more than exp can take."""
+    builder = emitter.builder
+    return exp(emitter, builder.fsub(builder.fmul(score, scale), top))

@@ -41,10 +41,15 @@ def kernel(host: Host, dtype: str) -> Any:
             target = get(args, "packed") + item * width * panel_keys * size
             check = get(args, "checks") + item * 8
             store_double(check, 0, 0.0)
-            for key in range(present):
-                vanish(check, source + key * get(args, "k_row") * size, number(0), width)
-                at = word(get(args, "v_at"), batch) + (first + key) * get(args, "v_row")
-                vanish(check, get(args, "v") + at * size, number(0), get(args, "value_width"))
+            row, value_row, value_width = get(args, "k_row"), get(args, "v_row"), get(args, "value_width")
+            values = get(args, "v") + (word(get(args, "v_at"), batch) + first * value_row) * size
+            if row == width and value_row == value_width:  # one long row
+                vanish(check, source, number(0), present * width)
+                vanish(check, values, number(0), present * value_width)
+            else:
+                for key in range(present):
+                    vanish(check, source + key * row * size, number(0), width)
+                    vanish(check, values + key * value_row * size, number(0), value_width)
             whole_keys, whole_width = present // lanes * lanes, width // lanes * lanes
             for key in range(0, whole_keys, lanes):
                 for d in range(0, whole_width, lanes):

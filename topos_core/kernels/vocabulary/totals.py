@@ -48,22 +48,23 @@ def row_totals(host: Host, scalar: Scalar, terms: Terms, count: int, sources: in
     return with_arity(totals, names)
 
 
-def row_map_total(host: Host, scalar: Scalar, step: Callable[[Emitter, Any, Any], Any]) -> Any:
-    """Makes `map(stored, target, source, value, length)`: stored[i] = step(source[i], value); target[0] += their sum."""
+def row_map_total(host: Host, scalar: Scalar, step: Callable[..., Any], values: int = 1) -> Any:
+    """Makes `map(stored, target, source, value..., length)`: stored[i] = step(source[i], value...); target[0] += their sum."""
 
-    def mapped(context: Any, stored: Any, target: Any, source: Any, value: Any, length: Any) -> Any:
+    def mapped(context: Any, *_: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            stored, target, source, value, length = arguments
+            stored, target, source, *given, length = arguments
 
-            def terms(emitter: Emitter, elements: Sequence[Any], value: Any) -> Sequence[Any]:
-                return (step(emitter, elements[0], value),)
+            def terms(emitter: Emitter, elements: Sequence[Any], given: Any) -> Sequence[Any]:
+                return (step(emitter, elements[0], *given),)
 
-            _Totals(builder, host, scalar, terms, 1, stored).write(target, [source], value, length)
+            _Totals(builder, host, scalar, terms, 1, stored).write(target, [source], tuple(given), length)
             return context.get_dummy_value()
 
-        return types.void(types.int64, types.int64, types.int64, scalar.numba, types.int64), generate
+        return types.void(*(types.int64,) * 3, *(scalar.numba,) * values, types.int64), generate
 
-    return intrinsic(mapped)
+    names = ["context", "stored", "target", "source", *(f"value{k}" for k in range(values)), "length"]
+    return with_arity(mapped, names)
 
 
 def row_maximum(host: Host, scalar: Scalar) -> Any:
@@ -92,7 +93,7 @@ class _Totals:
         builder = self.builder
         self.sources = [builder.inttoptr(source, self.scalar.llvm.as_pointer()) for source in read]
         target = builder.inttoptr(target, ir.DoubleType().as_pointer())
-        splat = self.vector.splat(value)
+        splat = tuple(map(self.vector.splat, value)) if isinstance(value, tuple) else self.vector.splat(value)
         # stack slots become registers
         chains = [[self.slot(self.vector) for _ in range(self.count)] for _ in range(UNROLLED)]
         rest = [self.slot(self.single) for _ in range(self.count)]
