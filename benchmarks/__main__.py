@@ -1,10 +1,13 @@
 """Measures the workloads on topos and on six peers, and writes docs/BENCHMARKS.md with its picture.
 
     python -m benchmarks                         every workload, one thread and all of them
+    python -m benchmarks --rounds 3              fewer turns for each contender, which takes less time
     python -m benchmarks --only conv3_56 bert    some; the others keep the figures that they have
+    python -m benchmarks --resume                what a run that was ended did not get to
     python -m benchmarks --report                writes the page from the figures that there are
 
-Figures are kept in benchmarks/results.json, so that a machine that is free for minutes only can be used in slices.
+Every row is kept in benchmarks/results.json as soon as it is measured, and the page is written even if the run is ended; so
+a machine that is free for minutes only can be used in slices.
 """
 
 from __future__ import annotations
@@ -13,9 +16,12 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -55,20 +61,19 @@ def contenders(names: list[str] | None) -> list[Contender]:
 
 
 def measured(
-    crew: Sequence[Process], workload: Workload, threads: int, rounds: int, seconds: float
+    crew: Sequence[Process], workload: Workload, threads: int, rounds: int, seconds: float, cases: Path
 ) -> dict[str, dict[str, Any]]:
-    """Measures one workload; gives its figures by contender."""
+    """Measures one workload; gives its figures by contender. `cases` keeps float64's answers for other numbers of threads."""
     from benchmarks.workloads.topos_form import traced
 
-    tape, inputs = traced(workload)
-    exact = interpret(widened(tape), [widen_array(each) for each in inputs])
-    with tempfile.TemporaryDirectory() as folder:
-        case = Path(folder) / "case"
-        save_case(case, tape, [], exact)
-        figures = measure(
-            crew, case, threads, rounds=rounds, seconds=seconds, progress=_progress, title=workload.name,
-            arguments={"workload": workload.name},
-        )  # fmt: skip
+    case = cases / workload.name
+    if not case.exists():
+        tape, inputs = traced(workload)
+        save_case(case, tape, [], interpret(widened(tape), [widen_array(each) for each in inputs]))
+    figures = measure(
+        crew, case, threads, rounds=rounds, seconds=seconds, progress=_progress, title=workload.name,
+        arguments={"workload": workload.name},
+    )  # fmt: skip
     refused = "makes no difference here"
     return {each.contender: each.to_json() for each in figures if refused not in (each.failure or "")}
 
@@ -92,6 +97,7 @@ def main() -> None:
     parser.add_argument("--threads", nargs="+", type=int, metavar="N")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.15, help="length of a turn")
+    parser.add_argument("--resume", action="store_true", help="leaves out what the last whole run has measured")
     parser.add_argument("--report", action="store_true", help="writes the page only")
     options = parser.parse_args()
     known = workloads()
@@ -100,28 +106,65 @@ def main() -> None:
         parser.error(f"no workload is called {wrong!r}; there are {', '.join(known)}")
     chosen = [known[name] for name in options.only or known]
     counts = options.threads or sorted({1, machine()["processors"]})
-    if not options.report:
+    keeps = options.names is None
+    if options.report:
+        write_report(_results(), HERE.parent / "docs")
+        return
+    if keeps and not options.resume and not options.only:
+        _write({**_results(), "begun": time.time()})
+    with tempfile.TemporaryDirectory() as cases, _page_in_the_end(keeps):
         for threads in counts:
+            left = [each for each in chosen if not (options.resume and _is_done(each.name, threads))]
+            if not left:
+                continue
             with processes(contenders(options.names), threads) as crew:
-                for workload in chosen:
-                    figures = measured(crew, workload, threads, options.rounds, options.seconds)
+                for workload in left:
+                    figures = measured(crew, workload, threads, options.rounds, options.seconds, Path(cases))
                     _print(workload, threads, figures)
-                    if options.names is None:
+                    if keeps:
                         _keep(workload.name, threads, figures)
-    if options.names is None and RESULTS.exists():
-        write_report(json.loads(RESULTS.read_text(encoding="utf-8")), HERE.parent / "docs")
+
+
+@contextmanager
+def _page_in_the_end(keeps: bool) -> Iterator[None]:
+    """Writes the page when all is measured, and also when the run is interrupted or terminated."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        if keeps and RESULTS.exists():
+            write_report(_results(), HERE.parent / "docs")
+
+
+def _results() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"figures": {}}
+    return found
+
+
+def _write(results: dict[str, Any]) -> None:
+    """Replaces the file in one step: a run that is killed leaves the old figures or the new ones."""
+    fresh = RESULTS.with_suffix(".new")
+    fresh.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    fresh.replace(RESULTS)
+
+
+def _is_done(name: str, threads: int) -> bool:
+    results = _results()
+    taken: float = results.get("taken", {}).get(name, {}).get(str(threads), 0.0)
+    return taken > float(results.get("begun", 0.0))
 
 
 def _keep(name: str, threads: int, figures: dict[str, Any]) -> None:
-    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"figures": {}}
+    results = _results()
     results["machine"] = machine()
     results["figures"].setdefault(name, {})[str(threads)] = figures
+    results.setdefault("taken", {}).setdefault(name, {})[str(threads)] = time.time()
     if hasattr(os, "getloadavg"):
         load, loads = round(os.getloadavg()[0], 1), results.setdefault("loads", {}).setdefault(name, {})
         loads.pop(str(threads), None)
         if load > threads + 0.5:
             loads[str(threads)] = load
-    RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    _write(results)
 
 
 def _print(workload: Workload, threads: int, figures: dict[str, Any]) -> None:
