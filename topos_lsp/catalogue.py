@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from topos_core.document.codes import markdown
 from topos_core.session.version import VERSION
+from topos_lsp.cache import folder
 from topos_lsp.documents import uri_of
 
 
@@ -24,13 +25,6 @@ def links(environment: Mapping[str, str] | None = None) -> dict[str, str]:
         if line.startswith("## TP"):
             found[line.split()[1]] = f"{uri_of(file)}#L{number}"
     return found
-
-
-def folder(environment: Mapping[str, str] | None = None) -> str:
-    """Gives the user's cache folder of topos."""
-    variables = os.environ if environment is None else environment
-    base = variables.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "topos")
 
 
 def _write(file: str, text: str) -> None:

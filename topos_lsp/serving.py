@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
-from topos_lsp import memory
+from topos_lsp import cache, generated, memory
 from topos_lsp.streams import take_streams
 
 if TYPE_CHECKING:
@@ -80,9 +80,10 @@ def _serve(reader: BinaryIO, writer: BinaryIO, client: int | None) -> int:
 def _server() -> Server:
     gc.disable()  # thousands of classes of the protocol are made; collecting meanwhile costs as much again
     try:
-        from topos_lsp.server import Server
+        with generated.kept(cache.folder()):
+            from topos_lsp.server import Server
 
-        return Server()
+            return Server()
     finally:
         gc.enable()
         memory.collect_rarely()

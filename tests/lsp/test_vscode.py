@@ -28,7 +28,12 @@ def code(tmp_path, observed):
     user = tmp_path / "user"
     (user / "User").mkdir(parents=True)
     command = [sys.executable, "-m", "topos_lsp"]
-    (user / "User" / "settings.json").write_text(json.dumps({"topos.command": command}))
+    quiet = {
+        "chat.disableAIFeatures": True,
+        "workbench.secondarySideBar.defaultVisibility": "hidden",
+        "editor.minimap.enabled": False,
+    }
+    (user / "User" / "settings.json").write_text(json.dumps({"topos.command": command, **quiet}))
     (user / "Machine").mkdir()
     (user / "Machine" / "settings.json").write_text(json.dumps({"topos.command": command}))
     with socket.socket() as free:
@@ -63,6 +68,7 @@ def code(tmp_path, observed):
 
 
 @pytest.mark.conformance
+@pytest.mark.timeout(400)
 @pytest.mark.skipif(not BUILT, reason="code-server is missing; editors/vscode/code-server.sh builds it")
 def test_vscode_shows_everything_once_the_workspace_is_trusted(code, tmp_path):
     from playwright.sync_api import sync_playwright

@@ -12,7 +12,7 @@ from lsprotocol import types as lsp
 from topos_core.errors import ToposError
 from topos_core.session import settings as user_settings
 from topos_core.session.client import Cancelled
-from topos_lsp import catalogue
+from topos_lsp import cache
 from topos_lsp.documents import uri_of
 from topos_lsp.files import File, Plan
 from topos_lsp.protocol import Refused
@@ -165,7 +165,7 @@ async def _emitted(server: Server, file: File, plan: Plan) -> str:
 
 
 def _write_emitted(plan: Plan, text: str) -> str:
-    folder = os.path.join(catalogue.folder(), "emitted")
+    folder = os.path.join(cache.folder(), "emitted")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(folder, re.sub(r"\W+", "_", plan.target) + ".mlir")
     with open(path, "w", encoding="utf-8") as stream:
