@@ -3,81 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from topos_core.session.entries import Comment, Entry, Marks
 from topos_lsp.anchors import Anchors
+from topos_lsp.answers import Replies
 from topos_lsp.documents import Document
-from topos_lsp.edits import Edit, differences
+from topos_lsp.edits import Edit
 from topos_lsp.homes import Home
-from topos_lsp.view import PlanDocument, View, view
+from topos_lsp.plan import Plan
 
 State = Literal["empty", "waiting", "tracing", "traced", "failed", "cancelled", "untrusted", "unasked"]
-
-_KEPT_REPLIES: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Stale:
-    """Why a plan is not of the buffer's newest text."""
-
-    since: str
-    reason: str
-
-
-@dataclass(slots=True)
-class Plan:
-    """The last good plan of one entry, and how each open buffer sees it.
-
-    Args:
-        target: `path:name`.
-        document: `topos.plan/1`.
-        off: Lines of `# topos: off[...]` comments that switch something off.
-        traced: When, as a time of day.
-        hidden: Findings, by their number, that a `# topos: ignore[...]` comment leaves out.
-        used: Those comments, with their files.
-        stale: Why it is not of the newest text; None while it is.
-    """
-
-    target: str
-    document: PlanDocument
-    off: frozenset[int]
-    traced: str
-    hidden: frozenset[int] = frozenset()
-    used: frozenset[tuple[str, Comment]] = frozenset()
-    stale: Stale | None = None
-    _views: dict[str, View | None] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """Gives the entry's name."""
-        return self.target.rpartition(":")[2]
-
-    def view(self, document: Document, home: Home) -> View | None:
-        """Gives the plan as a buffer sees it; None where nothing of it stands there."""
-        if document.uri not in self._views:
-            self.seen(document, view(self.document, home.workspace.relative(document.path)))
-        return self._views[document.uri]
-
-    def seen(self, document: Document, made: View | None) -> None:
-        """Takes a view that was made of the traced text, and moves it to the buffer's."""
-        if made is not None:
-            made.move(differences(made.text.source, document.text.source))
-        self._views[document.uri] = made
-
-    def move(self, uri: str, edits: Sequence[Edit]) -> None:
-        """Follows edits of a buffer."""
-        seen = self._views.get(uri)
-        if seen is not None:
-            seen.move(edits)
-
-    def forget(self, uri: str) -> None:
-        """Forgets how a closed buffer saw it."""
-        self._views.pop(uri, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +48,7 @@ class File:
         traced_text: The text that the agent's owner of this file holds.
         task: What waits for the pause and then for the work.
         work: The blocking request to the agent.
-        replies: Packed replies by what was asked, so that undoing an edit costs nothing and a poisonous text is not run twice.
+        replies: What was answered to older texts, as far as it would be answered again.
     """
 
     document: Document
@@ -125,7 +64,7 @@ class File:
     unused: list[dict[str, Any]] = field(default_factory=list)
     imports: frozenset[str] | None = None
     traced_text: str | None = None
-    replies: OrderedDict[str, bytes] = field(default_factory=OrderedDict)
+    replies: Replies = field(default_factory=Replies)
     task: asyncio.Task[None] | None = None
     work: Future[Any] | None = None
 
@@ -172,13 +111,6 @@ class File:
         self.anchors.move(edits)
         for plan in self.plans.values():
             plan.move(self.uri, edits)
-
-    def remember(self, key: str, packed: bytes) -> None:
-        """Keeps a packed reply; the oldest goes."""
-        self.replies[key] = packed
-        self.replies.move_to_end(key)
-        while len(self.replies) > _KEPT_REPLIES:
-            self.replies.popitem(last=False)
 
     def entry_at(self, offset: int) -> str | None:
         """Gives the innermost entry around an offset."""

@@ -1,7 +1,7 @@
 """Traces open files as they change: waits for a pause, ends what runs for an older text, keeps the last good plans.
 
 Everything here runs on the server's loop except `_ask`, which blocks on the agent in a thread of its own and makes of its reply what
-needs no buffer (`_Answer`): the loop has questions to answer meanwhile.
+needs no buffer (`answers.py`): the loop has questions to answer meanwhile.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ import contextlib
 import hashlib
 import json
 import logging
-import time
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,16 +21,17 @@ from topos_core.document import marks as words
 from topos_core.errors import ToposError
 from topos_core.session.asking import asked_of_plan
 from topos_core.session.client import Cancelled
-from topos_core.session.entries import Comment, find
 from topos_core.session.places import error_of
-from topos_core.session.suppression import suppress, unused_suppressions
+from topos_core.session.suppression import unused_suppressions
+from topos_lsp.answers import Answer, Replies, answer, is_final, now, pack, unpacked
 from topos_lsp.documents import Document, Documents
 from topos_lsp.edits import Edit
-from topos_lsp.files import Failure, File, Plan, Stale
+from topos_lsp.files import Failure, File
 from topos_lsp.homes import Home, Homes
-from topos_lsp.memory import settle, trim
+from topos_lsp.memory import trim
+from topos_lsp.plan import Plan, Stale
 from topos_lsp.settings import Settings
-from topos_lsp.view import View, view
+from topos_lsp.view import View
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +39,6 @@ _AGAIN_SECONDS: Final = 0.01
 _READING_SECONDS: Final = 0.1  # before the pause ends, marks are read and a process is made ready: what runs nothing
 _THREADS: Final = 16  # as many files as may hang at once before another one waits
 _PLACE: Final = ("line", "column", "end_line", "end_column")
-_POISON: Final = ("TP405", "TP406", "TP407")  # time, memory, death: the same text would do the same again
 
 
 class Listener(Protocol):
@@ -74,14 +72,6 @@ class _Silent:
 
     def end(self) -> None:
         """Says nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """A reply, and per entry with a document its plan and how the traced text itself sees it."""
-
-    reply: Mapping[str, Any]
-    plans: Mapping[str, tuple[Plan, View | None]]
 
 
 @dataclass(slots=True)
@@ -142,7 +132,7 @@ class Tracing:
         root = self.homes.root_of(path)
         for file in self._files.values():
             if file.uri != but and file.home.root == root and file.entries and file.depends_on(path):
-                file.replies.clear()
+                file.replies = Replies()
                 self._schedule(file, self.settings.debounce, asked=self.settings.trace != "manual")
 
     def closed(self, document: Document) -> None:
@@ -160,7 +150,7 @@ class Tracing:
     def retrace(self, file: File, *, forced: bool = True) -> None:
         """Traces a file at once; a forced trace does not take a known answer."""
         if forced:
-            file.replies.clear()
+            file.replies = Replies()
         self._schedule(file, 0.0, asked=True)
 
     def cancel(self, file: File) -> None:
@@ -184,7 +174,7 @@ class Tracing:
                 self.homes.told(home)
         for file in affected:
             file.home = self.homes.of(file.document.path)
-            file.replies.clear()
+            file.replies = Replies()
             self._schedule(file, 0.0, asked=self.settings.trace != "manual")
 
     async def settled(self, file: File) -> None:
@@ -201,7 +191,7 @@ class Tracing:
         """
         seen = plan.view(file.document, file.home)
         if seen is not None and seen.text.source != file.traced_text:  # the plan was taken from what was known before
-            file.replies.clear()
+            file.replies = Replies()
             file.work = self._pool.submit(self._ask, file, seen.text.source, options, _Silent())
             await asyncio.wrap_future(file.work)
             file.traced_text = seen.text.source
@@ -307,58 +297,58 @@ class Tracing:
         options = self.options(file.home)
         text = file.document.text.source
         key = self._key(file, text)
-        known = file.replies.get(key)
+        replies = file.replies
+        known = replies.get(key)
         if known is not None:
-            self._take(file, await asyncio.to_thread(_unpacked, file, known))
+            self._take(file, await asyncio.to_thread(unpacked, file, known))
             return
         file.state = "tracing"
         shown = self.listener.working(file)
         try:
             file.work = self._pool.submit(self._ask, file, text, options, shown)
-            answer = await asyncio.wrap_future(file.work)
+            found = await asyncio.wrap_future(file.work)
         except Cancelled:  # the agent was closed below us: whoever did that says what is next
             file.state = "cancelled"
             return
         finally:
             shown.end()
         file.traced_text = text
-        self._take(file, answer)
-        if _is_final(answer.reply):
+        self._take(file, found)
+        if is_final(found.reply):
             loop = asyncio.get_running_loop()
-            loop.call_soon(self._pool.submit, _keep, loop, file, key, answer.reply)  # once it is shown
+            loop.call_soon(self._pool.submit, _keep, loop, replies, key, found.reply)  # once it is shown
 
-    def _ask(self, file: File, text: str, options: Mapping[str, Any], work: Work) -> _Answer:
+    def _ask(self, file: File, text: str, options: Mapping[str, Any], work: Work) -> Answer:
         agent = file.home.agent()
         names = list(file.entries)
         specs = [file.entries[name] for name in names]
         path = file.document.path
         reply = agent.trace(path, text, entries=names, specs=specs, options=options, progress=work.report)
-        settle()
-        return _answer(file, reply)
+        return answer(file, reply)
 
-    def _take(self, file: File, answer: _Answer) -> None:
+    def _take(self, file: File, found: Answer) -> None:
         """Takes a reply: each entry has a new plan, or keeps its old one with the reason why there is no newer."""
-        reply = answer.reply
+        reply = found.reply
         if "imports" in reply:
             file.imports = frozenset(reply["imports"])
         if "error" in reply:
             self._failed(file, reply["error"])
             return
-        now = _now()
+        when = now()
         file.failures.clear()
         for entry in reply["entries"]:
             name = entry["target"].rpartition(":")[2]
             if "document" in entry:
-                file.plans[name], made = answer.plans[name]
+                file.plans[name], made = found.plans[name]
                 file.plans[name].seen(file.document, made)
             else:
-                self._fail(file, name, entry["error"], now)
+                self._fail(file, name, entry["error"], when)
         file.state = "failed" if file.failures else "traced"
         file.unused = [] if file.failures else _unused(file)  # an entry without a plan may be what a comment is for
 
     def _failed(self, file: File, error: Mapping[str, Any]) -> None:
         file.failures.clear()
-        self._fail(file, "", error, _now())
+        self._fail(file, "", error, now())
         file.state = "failed"
 
     def _fail(self, file: File, name: str, error: Mapping[str, Any], now: str) -> None:
@@ -375,39 +365,6 @@ class Tracing:
         return hashlib.blake2b(f"{asked}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _answer(file: File, reply: Mapping[str, Any]) -> _Answer:
-    """Makes plans and views of a reply; in a thread."""
-    plans = {
-        entry["target"].rpartition(":")[2]: (_plan(file, entry), view(entry["document"], file.relative))
-        for entry in reply.get("entries", ())
-        if "document" in entry
-    }
-    return _Answer(reply, plans)
-
-
-def _plan(file: File, entry: Mapping[str, Any]) -> Plan:
-    document = entry["document"]
-    comments = {
-        path: _comments(file, path, text) for path, text in zip(document["paths"], document["sources"], strict=True)
-    }
-    kept = suppress(document["findings"], comments)
-    shown = {id(finding) for finding in kept.findings}
-    hidden = frozenset(k for k, finding in enumerate(document["findings"]) if id(finding) not in shown)
-    return Plan(entry["target"], document, frozenset(entry["off"]), _now(), hidden, kept.used)
-
-
-def _comments(file: File, path: str, text: str) -> Sequence[Comment]:
-    """Gives the `# topos:` comments of a traced text; none of another file's that does not parse by now."""
-    if path == file.relative:
-        return file.comments()
-    if "topos:" not in text or not path.endswith(".py"):
-        return ()
-    try:
-        return find(text, path).comments
-    except ToposError:
-        return ()
-
-
 def _unused(file: File) -> list[dict[str, Any]]:
     used = frozenset(each for plan in file.plans.values() for each in plan.used)
     switched = frozenset(line for plan in file.plans.values() for line in plan.off)
@@ -417,21 +374,10 @@ def _unused(file: File) -> list[dict[str, Any]]:
     return found
 
 
-def _keep(loop: asyncio.AbstractEventLoop, file: File, key: str, reply: Mapping[str, Any]) -> None:
+def _keep(loop: asyncio.AbstractEventLoop, replies: Replies, key: str, reply: Mapping[str, Any]) -> None:
     """Packs what may be answered again; in a thread."""
-    packed = zlib.compress(json.dumps(reply).encode(), 1)
-    loop.call_soon_threadsafe(file.remember, key, packed)
+    loop.call_soon_threadsafe(replies.keep, key, pack(reply))
     trim()
-
-
-def _unpacked(file: File, packed: bytes) -> _Answer:
-    return _answer(file, json.loads(zlib.decompress(packed)))
-
-
-def _is_final(reply: Mapping[str, Any]) -> bool:
-    """Says whether the same text would be answered alike: an import that failed may work once something is installed."""
-    errors = [row["error"]["code"] for row in (reply, *reply.get("entries", ())) if "error" in row]
-    return all(code in _POISON for code in errors)
 
 
 def _mark_stale(file: File, name: str, reason: str) -> None:
@@ -440,10 +386,6 @@ def _mark_stale(file: File, name: str, reason: str) -> None:
             plan.stale = Stale(plan.traced, reason)
         elif name in ("", each) and plan.stale is not None:
             plan.stale = Stale(plan.stale.since, reason)
-
-
-def _now() -> str:
-    return time.strftime("%H:%M:%S")
 
 
 def _tell_failure(task: asyncio.Task[None]) -> None:

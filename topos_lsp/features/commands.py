@@ -14,7 +14,8 @@ from topos_core.session import settings as user_settings
 from topos_core.session.client import Cancelled
 from topos_lsp import cache
 from topos_lsp.documents import uri_of
-from topos_lsp.files import File, Plan
+from topos_lsp.files import File
+from topos_lsp.plan import Plan
 from topos_lsp.protocol import Refused
 from topos_lsp.server import Server
 from topos_lsp.settings import VERDICTS

@@ -16,8 +16,9 @@ from topos_core.errors import ToposError
 from topos_core.session.messages import failure
 from topos_core.session.sources import read_source
 from topos_lsp.documents import Document, uri_of
-from topos_lsp.files import Failure, File, Plan
+from topos_lsp.files import Failure, File
 from topos_lsp.homes import Home
+from topos_lsp.plan import Plan
 from topos_lsp.positions import Text
 from topos_lsp.server import NAME, Server
 from topos_lsp.view import Finding, View

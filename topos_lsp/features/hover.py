@@ -11,8 +11,9 @@ from pygls.capabilities import get_capability
 from topos_core.document import marks as words
 from topos_core.document import phrases
 from topos_lsp.documents import Document
-from topos_lsp.files import File, Plan
+from topos_lsp.files import File
 from topos_lsp.markdown import bold_verdict, content, escape
+from topos_lsp.plan import Plan
 from topos_lsp.server import Server
 from topos_lsp.view import View
 

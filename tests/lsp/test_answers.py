@@ -1,0 +1,80 @@
+"""Replies that are given again: only as long as they hold."""
+
+import asyncio
+import threading
+
+from lsprotocol import types as lsp
+
+from tests.lsp.models import NORM
+from topos_lsp import tracing
+from topos_lsp.answers import Replies
+from topos_lsp.documents import Documents
+from topos_lsp.homes import Homes
+from topos_lsp.settings import Initial
+from topos_lsp.tracing import Tracing
+
+
+class Nobody:
+    """A listener and its work, who show nothing."""
+
+    def changed(self, file):
+        """Shows nothing."""
+
+    def reopening(self):
+        """Shows nothing."""
+
+    def working(self, file):
+        """Gives itself."""
+        return self
+
+    def report(self, title, done, total):
+        """Says nothing."""
+
+    def end(self):
+        """Says nothing."""
+
+
+def test_the_oldest_reply_goes():
+    replies = Replies()
+    for number in range(20):
+        replies.keep(str(number), b"")
+        replies.keep("0", b"again")
+    assert "19" in replies
+    assert replies.get("0") == b"again"
+    assert "1" not in replies
+
+
+def test_a_reply_that_is_packed_while_an_imported_module_changes_is_not_given_again(tmp_path, monkeypatch):
+    runs, packing, changed = tmp_path / "runs", threading.Event(), threading.Event()
+    pack = tracing.pack
+
+    def slow(reply):
+        packing.set()
+        assert changed.wait(60)
+        return pack(reply)
+
+    monkeypatch.setattr(tracing, "pack", slow)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "pyproject.toml").write_text("")
+    used = tmp_path / "used.py"
+    used.write_text("")
+    text = f"import used\nopen({str(runs)!r}, 'a').write('1')\n" + NORM
+
+    async def edit():
+        documents = Documents()
+        traced = Tracing(Homes(Initial(untrusted=False)), documents, Nobody())
+        uri = (tmp_path / "model.py").as_uri()
+        document = documents.open(lsp.TextDocumentItem(uri, "python", 1, text), str(tmp_path))
+        traced.opened(document)
+        file = traced.file(uri)
+        await traced.settled(file)
+        assert file.state == "traced"
+        assert await asyncio.to_thread(packing.wait, 60)
+        traced.outdated(str(used))
+        changed.set()
+        await traced.settled(file)
+        await traced.close()
+        return file.state
+
+    assert asyncio.run(edit()) == "traced"
+    assert runs.read_text() == "11"

@@ -1,0 +1,112 @@
+"""What the agent's replies come to: plans and views, made in a thread, and the packed replies that may be given again."""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from topos_core.errors import ToposError
+from topos_core.session.entries import Comment, find
+from topos_core.session.suppression import suppress
+from topos_lsp.memory import settle
+from topos_lsp.plan import Plan
+from topos_lsp.view import View, view
+
+if TYPE_CHECKING:  # a file holds its replies
+    from topos_lsp.files import File
+
+_KEPT: Final = 8
+_POISON: Final = ("TP405", "TP406", "TP407")  # time, memory, death: the same text would do the same again
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reply, and per entry with a document its plan and how the traced text itself sees it."""
+
+    reply: Mapping[str, Any]
+    plans: Mapping[str, tuple[Plan, View | None]]
+
+
+@dataclass(slots=True)
+class Replies:
+    """Packed replies by what was asked, so that undoing an edit costs nothing and a poisonous text is not run twice.
+
+    Where they hold no more, as when an imported module changed, a file gets new ones: a reply that is still being packed by then
+    goes into the old ones, and with them.
+    """
+
+    _packed: OrderedDict[str, bytes] = field(default_factory=OrderedDict)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._packed
+
+    def get(self, key: str) -> bytes | None:
+        """Gives a packed reply."""
+        return self._packed.get(key)
+
+    def keep(self, key: str, packed: bytes) -> None:
+        """Keeps a packed reply; the oldest goes."""
+        self._packed[key] = packed
+        self._packed.move_to_end(key)
+        while len(self._packed) > _KEPT:
+            self._packed.popitem(last=False)
+
+
+def answer(file: File, reply: Mapping[str, Any]) -> Answer:
+    """Makes plans and views of a reply; in a thread."""
+    settle()
+    plans = {
+        entry["target"].rpartition(":")[2]: (_plan(file, entry), view(entry["document"], file.relative))
+        for entry in reply.get("entries", ())
+        if "document" in entry
+    }
+    return Answer(reply, plans)
+
+
+def pack(reply: Mapping[str, Any]) -> bytes:
+    """Packs a reply; in a thread."""
+    return zlib.compress(json.dumps(reply).encode(), 1)
+
+
+def unpacked(file: File, packed: bytes) -> Answer:
+    """Makes plans and views of a packed reply; in a thread."""
+    return answer(file, json.loads(zlib.decompress(packed)))
+
+
+def is_final(reply: Mapping[str, Any]) -> bool:
+    """Says whether the same text would be answered alike: an import that failed may work once something is installed."""
+    errors = [row["error"]["code"] for row in (reply, *reply.get("entries", ())) if "error" in row]
+    return all(code in _POISON for code in errors)
+
+
+def now() -> str:
+    """Gives the time of day, as plans and failures tell it."""
+    return time.strftime("%H:%M:%S")
+
+
+def _plan(file: File, entry: Mapping[str, Any]) -> Plan:
+    document = entry["document"]
+    comments = {
+        path: _comments(file, path, text) for path, text in zip(document["paths"], document["sources"], strict=True)
+    }
+    kept = suppress(document["findings"], comments)
+    shown = {id(finding) for finding in kept.findings}
+    hidden = frozenset(k for k, finding in enumerate(document["findings"]) if id(finding) not in shown)
+    return Plan(entry["target"], document, frozenset(entry["off"]), now(), hidden, kept.used)
+
+
+def _comments(file: File, path: str, text: str) -> Sequence[Comment]:
+    """Gives the `# topos:` comments of a traced text; none of another file's that does not parse by now."""
+    if path == file.relative:
+        return file.comments()
+    if "topos:" not in text or not path.endswith(".py"):
+        return ()
+    try:
+        return find(text, path).comments
+    except ToposError:
+        return ()
