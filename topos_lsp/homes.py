@@ -12,14 +12,13 @@ from topos_core.errors import ConfigurationError, ToposError
 from topos_core.session.client import Agent, Cancelled
 from topos_core.session.configuration import Configuration, read_configuration
 from topos_core.session.interpreter import Interpreter
+from topos_core.session.limits import EDITOR_SECONDS
 from topos_core.session.settings import Settings as UserSettings
 from topos_core.session.settings import is_trusted, read_settings
 from topos_core.session.workspace import Workspace
 from topos_lsp.settings import Initial
 
 _Read = TypeVar("_Read")
-
-SECONDS = 30.0  # of one trace, unless the user or the project says otherwise: somebody is waiting
 
 
 @dataclass(slots=True)
@@ -56,7 +55,10 @@ class Home:
             if self._agent is None:
                 self.interpreter = self.workspace.interpreter(trusted=True)
                 self._agent = Agent(
-                    self.root, interpreter=self.interpreter.path, limits=self.workspace.limits(SECONDS), frameworks=True
+                    self.root,
+                    interpreter=self.interpreter.path,
+                    limits=self.workspace.limits(EDITOR_SECONDS),
+                    frameworks=True,
                 )
             return self._agent
 

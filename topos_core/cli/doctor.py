@@ -16,7 +16,7 @@ from topos_core.cli.terminal import Terminal
 from topos_core.document.formats.errors import shown
 from topos_core.errors import ConfigurationError, ToposError
 from topos_core.session.client import Agent
-from topos_core.session.limits import MIB
+from topos_core.session.limits import EDITOR_SECONDS, MIB
 from topos_core.session.settings import settings_folder, trusted_folders
 from topos_core.session.version import VERSION
 from topos_core.session.workspace import Workspace, open_workspace
@@ -74,6 +74,8 @@ def _project(workspace: Workspace) -> Iterator[tuple[str, str]]:
         yield "without", f"{', '.join(missing)}: models of these cannot be read"
     offline = f"open, since {hello['network_reason']}" if hello["network_reason"] else "open, as you set it"
     yield "network", offline if hello["network"] else "taken away from code while it is traced and run"
-    yield "limits", f"{limits.seconds:g} s and {limits.memory // MIB} MiB for each request"
+    editor = workspace.limits(EDITOR_SECONDS).seconds
+    shorter = f" ({editor:g} s in an editor)" if editor != limits.seconds else ""
+    yield "limits", f"{limits.seconds:g} s{shorter} and {limits.memory // MIB} MiB for each request"
     if os.environ.get("PYTHONNODEBUGRANGES"):
         yield "columns", "switched off by PYTHONNODEBUGRANGES, so places are whole lines; unset it"

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MIB: Final = 2**20
+SECONDS: Final = 60.0  # of one request, unless the user or the project says otherwise
+EDITOR_SECONDS: Final = 30.0  # the same while somebody types and waits
 IDLE_CPU_SECONDS: Final = 10  # threads that user code leaves behind may use this much once the answer is given
 
 
@@ -23,7 +25,7 @@ class Limits:
         seconds_in, memory_in: Where each limit is raised: the project's table, or the user's file where that has it.
     """
 
-    seconds: float = 60.0
+    seconds: float = SECONDS
     memory: int = field(default_factory=lambda: default_memory())
     output: int = 64 * 1024
     network: bool = False

@@ -13,7 +13,7 @@ from topos_core.errors import ConfigurationError, TraceError
 from topos_core.session.configuration import Configuration, read_configuration
 from topos_core.session.entries import Marks, find
 from topos_core.session.interpreter import Interpreter, find_interpreter
-from topos_core.session.limits import Limits, default_memory
+from topos_core.session.limits import SECONDS, Limits, default_memory
 from topos_core.session.places import relative_path
 from topos_core.session.settings import Settings, is_trusted, read_settings
 from topos_core.session.sources import MODEL_FILES, read_source
@@ -49,7 +49,7 @@ class Workspace:
     configuration: Configuration
     settings: Settings = field(default_factory=Settings)
 
-    def limits(self, seconds: float = 60.0) -> Limits:
+    def limits(self, seconds: float = SECONDS) -> Limits:
         """Gives the limits of a request: the user's settings, else the project's, else `seconds` and half the memory."""
         return Limits(
             seconds=self.settings.seconds or self.configuration.seconds or seconds,
