@@ -33,7 +33,7 @@ class AgentPlanner:
         self._of_target: dict[str, Workspace] = {}
         self._read: dict[str, frozenset[str]] = {}
         self._lock = threading.Lock()
-        self._progress = untold
+        self._progress: Progress = untold
         self._at = ""
         self._cancelled = False
         targets = [target for text in texts for target in expand(parse_target(text), self._projects)]

@@ -413,6 +413,24 @@ def test_a_long_kernel_is_read_by_scrolling(open_page: Open) -> None:
     expect(code).to_contain_text("line = 399  # </script>")
 
 
+def test_a_generated_region_shows_its_loops_beside_its_ops(open_page: Open, theme: str) -> None:
+    page, *_ = open_page(norms(), theme=theme)
+    page.keyboard.press("p")
+    page.locator('.entry[data-verdict="taken"]').filter(has_text="elementwise").first.click()
+    pane = page.get_by_test_id("phases")
+    recorded, nest = (pane.get_by_role("region", name=name) for name in ("Recorded", "Fused loop nest"))
+    expect(nest.locator(".line").first).to_have_text("for i in 0..8 {  // in whole registers")
+    step = nest.locator(".line").nth(1)
+    step.hover()
+    value = re.match(r"%(\d+)", (step.text_content() or "").strip())
+    assert value is not None
+    expect(recorded.locator(".line.hit")).to_have_text(re.compile(f"^%{value[1]} ="))
+    step.click()
+    expect(page.locator('[data-box="op"].selected')).to_have_attribute("data-op", value[1])
+    pane.get_by_role("button", name="Differences").click()
+    expect(nest.locator(".plus").first).to_have_text("+for i in 0..8 {  // in whole registers")
+
+
 def test_phases_show_three_forms_that_follow_one_selection(open_page: Open, theme: str) -> None:
     page, *_ = open_page(convolution(observed=True), theme=theme)
     page.keyboard.press("p")

@@ -86,6 +86,15 @@ class GivenPlanner:
         grouped = (
             [{"value": region["root"], "text": f"%{region['root']} = {region['pattern']}(x=%0)"}] if region else None
         )
+        nest = None
+        if region and region["pattern"].startswith("elementwise"):
+            nest = [
+                {"value": region["root"], "text": "for i in 0..8 {  // in whole registers"},
+                *({"value": v, "text": f"  %{v} = f(%{v}[i])"} for v in region["computing"]),
+                {"value": region["root"], "text": "}"},
+            ]
+        if nest:
+            return {"values": values, "region": region["id"], "recorded": recorded, "grouped": grouped, "nest": nest}
         return {
             "values": values, "region": region and region["id"], "recorded": recorded, "grouped": grouped,
             **({} if region else {"grouped_missing": "it runs alone: no neighbour can share its loops"}),

@@ -198,7 +198,12 @@ def alone() -> str:
 
 def no_nest() -> str:
     """Says what a group still lacks."""
-    return "topos makes no loop nest of it yet; its ops run one by one, as recorded"
+    return "no loop nest is generated for these; they run one by one, as recorded"
+
+
+def nest_not_run(reason: str) -> str:
+    """Says why the loops that could run some ops do not."""
+    return f"not run: {reason}"
 
 
 def kernel_in_place_of_nest() -> str:

@@ -39,8 +39,7 @@ def test_a_group_is_its_recorded_ops_inside_one_head(plan):
     head, *inside, end = [line["text"] for line in found["grouped"]]
     assert [line.strip() for line in inside] == recorded
     assert (head.partition(" = ")[2].startswith("group("), end) == (True, "}")
-    assert found["nest"] is None
-    assert "no loop nest of it yet" in found["nest_missing"]
+    assert found["nest"][0]["text"].startswith("// not run: ")
 
 
 def test_a_group_names_what_it_reads_and_gives(plan):
@@ -75,3 +74,25 @@ def test_a_table_is_named_and_not_written_out():
     plan = tp.plan(tape)
     value = value_of(plan, "constant")
     assert "table" in told(plan, value)["recorded"][0]["text"]
+
+
+def test_a_generated_region_shows_the_loops_that_run_it():
+    plan = tp.plan(tp.trace(lambda x, b: np.sqrt(np.abs(x * b)) - b, tp.f32[6, 40], tp.f32[40]), cost="always")
+    (taken,) = plan.taken
+    found = told(plan, value_of(plan, "abs"))
+    assert found["region"] == f"elementwise_chain@{taken.match.root}"
+    assert found["grouped"][0]["text"] == f"%{taken.match.root} = elementwise_chain(%0, %1) {{"
+    nest = [line["text"].strip() for line in found["nest"]]
+    assert nest[0].startswith("for a in 0..6 {")
+    value = value_of(plan, "abs")
+    assert next(line["text"].strip() for line in found["nest"] if line["value"] == value).startswith(
+        f"%{value} = abs(%"
+    )
+
+
+def test_loops_that_are_not_run_say_why():
+    plan = tp.plan(tp.trace(lambda x: np.tanh(x) * 2.0 + 1.0, tp.f32[4]), off=["elementwise_chain"])
+    found = told(plan, value_of(plan, "tanh"))
+    assert found["region"] is None
+    assert found["nest"][0]["text"].startswith("// not run: elementwise_chain is switched off")
+    assert found["nest"][1]["text"].startswith("for i in 0..4 {")

@@ -70,10 +70,17 @@ class Reading(NamedTuple):
         order = self.order()
         return np.ascontiguousarray(values.transpose(order)).transpose(np.argsort(order))
 
+    def is_dense(self) -> bool:
+        """Tells whether a C-contiguous array is read where it lies."""
+        return self.fits(self._contiguous())
+
+    def _contiguous(self) -> Strides:
+        return self.strides([stride * self.itemsize for stride in contiguous_strides(self.type.shape)])
+
     def usual(self) -> Strides:
         """Gives the strides of a C-contiguous array, or of its copy where that does not fit."""
         shape = self.type.shape
-        strides = self.strides([stride * self.itemsize for stride in contiguous_strides(shape)])
+        strides = self._contiguous()
         if self.fits(strides):
             return strides
         order = self.order()
@@ -212,6 +219,11 @@ class Runner:
 
 def make_runner(tape: Tape, match: Match) -> Runner:
     """Compiles a match's expression."""
+    return Runner(match.facts, readings_of(tape, match)).prepared()
+
+
+def readings_of(tape: Tape, match: Match) -> tuple[Reading, ...]:
+    """Tells how bindings, then results, lie in the space of a match's expression."""
     facts: ExpressionFacts = match.facts
     rank = len(facts.extents)
     readings = []
@@ -223,7 +235,7 @@ def make_runner(tape: Tape, match: Match) -> Runner:
         kept = facts.steps[int(step[1:])].kept
         axes = [axis for axis in range(rank) if not kept or axis not in facts.reduced]
         readings.append(Reading(_pairs(kind, axes), rank, kind))
-    return Runner(facts, tuple(readings)).prepared()
+    return tuple(readings)
 
 
 def _pairs(kind: TensorType, axes: Sequence[int]) -> tuple[tuple[int, int], ...]:

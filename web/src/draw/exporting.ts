@@ -18,11 +18,19 @@ export function svgText(svg: SVGSVGElement, background: string): string {
     for (const name of ['class', 'tabindex', 'role', 'aria-label', 'aria-expanded']) element.removeAttribute(name);
   });
   copy.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
-  copy.setAttribute('viewBox', `0 0 ${svg.clientWidth} ${svg.clientHeight}`);
+  const { x, y, width, height } = shown(svg);
+  copy.removeAttribute('style');
+  for (const [name, value] of Object.entries({ viewBox: `${x} ${y} ${width} ${height}`, width, height })) copy.setAttribute(name, String(value));
   const ground = document.createElementNS('http://www.w3.org/2000/svg', 'rect');
-  for (const [name, value] of Object.entries({ width: '100%', height: '100%', fill: background })) ground.setAttribute(name, value);
+  for (const [name, value] of Object.entries({ x, y, width, height, fill: background })) ground.setAttribute(name, String(value));
   copy.insertBefore(ground, copy.querySelector('g'));
   return new XMLSerializer().serializeToString(copy);
+}
+
+/** The part of the drawing that its frame shows: around it more is drawn, for gestures to move in. */
+function shown(svg: SVGSVGElement): { x: number; y: number; width: number; height: number } {
+  const { clientWidth, clientHeight } = svg.parentElement!;
+  return { x: -parseFloat(svg.style.left), y: -parseFloat(svg.style.top), width: clientWidth, height: clientHeight };
 }
 
 export async function pngOf(svg: SVGSVGElement, background: string, scale = 2): Promise<Blob> {
@@ -32,8 +40,9 @@ export async function pngOf(svg: SVGSVGElement, background: string, scale = 2): 
     image.src = url;
     await image.decode();
     const canvas = document.createElement('canvas');
-    canvas.width = svg.clientWidth * scale;
-    canvas.height = svg.clientHeight * scale;
+    const { width, height } = shown(svg);
+    canvas.width = width * scale;
+    canvas.height = height * scale;
     canvas.getContext('2d')!.drawImage(image, 0, 0, canvas.width, canvas.height);
     return await blobOf(canvas);
   } finally {

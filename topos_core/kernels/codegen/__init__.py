@@ -1,1 +1,0 @@
-"""Generated loop nests of fusion groups (to come)."""
