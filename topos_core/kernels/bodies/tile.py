@@ -12,11 +12,14 @@ from topos_core.kernels.vocabulary.tile import tile_module
 
 
 def module(host: Host, symbol: str, dtype: str, shape: str, activation: str = "none") -> Any:
-    """Makes the module of the tile `ROWSxVECTORS`, or of an epilogue with an activation: `finish` or `acrossROWS`."""
+    """Makes the module of the tile `ROWSxVECTORS`, its left operand `packed` or not, or of an epilogue with an activation.
+
+    Epilogues are `finish` and `acrossROWS`.
+    """
     scalar, lanes = SCALARS[dtype], host.lanes(dtype)
     if shape == "finish":
         return finish_module(scalar, lanes, activation, symbol)
     if shape.startswith("across"):
         return across_module(scalar, lanes, int(shape.removeprefix("across")), host.masked, activation, symbol)
-    rows, vectors = map(int, shape.split("x"))
-    return tile_module(scalar, lanes, rows, vectors, symbol)
+    rows, vectors = map(int, shape.removeprefix("packed").split("x"))
+    return tile_module(scalar, lanes, rows, vectors, symbol, packed=shape.startswith("packed"))

@@ -58,7 +58,6 @@ def kernel(host: Host, dtype: str) -> Any:
         residual, last_of_all = get(args, "residual"), get(args, "residual_last")
         fused = masked == 1 and get(args, "activation") == 0 and (residual == 0 or last_of_all == 0)
         few = 2 * across <= lanes  # two rows of tiles share a register
-        put(block, "left_stride", channels)
         put(block, "offsets", get(args, "offsets"))
         put(block, "steps", channels)
         put(block, "sums_stride", right_pitch)
@@ -89,7 +88,7 @@ def kernel(host: Host, dtype: str) -> Any:
                 present = smaller(tall, rows - row)
                 put(block, "rows", present)
                 for product in range(36):
-                    put(block, "left", get(args, "left") + (product * rows + row) * channels * size)
+                    put(block, "left", get(args, "left") + (row * 36 + product * tall) * channels * size)
                     vector = 0
                     while vector < vectors:
                         count = smaller(widest, vectors - vector)

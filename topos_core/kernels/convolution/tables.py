@@ -31,3 +31,13 @@ def tile_table(dtype: str, activation: str = "none") -> np.ndarray:
         table[FINISH + 3] = kernel("tile", dtype, f"across{shapes.short}", activation).address
     table.flags.writeable = False
     return table
+
+
+def packed_table(dtype: str) -> np.ndarray:
+    """Collects the tall tiles whose left operand is packed, by registers per row."""
+    shapes = tiles(host())
+    table = np.zeros(1 + shapes.tall_vectors, np.int64)
+    for vectors in range(1, 1 + shapes.tall_vectors):
+        table[vectors] = kernel("tile", dtype, f"packed{shapes.tall}x{vectors}").address
+    table.flags.writeable = False
+    return table

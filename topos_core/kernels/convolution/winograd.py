@@ -16,7 +16,7 @@ import numpy as np
 
 from topos_core.kernels.convolution.geometry import Problem, planes
 from topos_core.kernels.convolution.plane_copy import copy_block, residues_of
-from topos_core.kernels.convolution.tables import tile_table
+from topos_core.kernels.convolution.tables import packed_table
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
 from topos_core.kernels.library import kernel
@@ -74,10 +74,17 @@ def products_of(convolution: Problem) -> int:
 
 
 def transformed(left: np.ndarray, convolution: Problem) -> np.ndarray:
-    """Transforms a kernel [rows, channels * 9] to [36, rows, channels], in f64, rounded once."""
+    """Transforms a kernel [rows, channels * 9] in f64, rounded once, to [rows / tall, 36, channels, tall].
+
+    That is the order in which the tiles read it, so that a kernel too large for the caches comes from memory in one stream.
+    """
     taps = left.astype(np.float64).reshape(-1, 9)
-    spread = np.kron(_G, _G) @ taps.T
-    return np.ascontiguousarray(spread.reshape(PRODUCTS, convolution.rows, convolution.channels), left.dtype)
+    spread = (np.kron(_G, _G) @ taps.T).reshape(PRODUCTS, convolution.rows, convolution.channels)
+    tall = tiles(host()).tall
+    whole = np.zeros((PRODUCTS, -(-convolution.rows // tall) * tall, convolution.channels), left.dtype)
+    whole[:, : convolution.rows] = spread
+    blocks = whole.reshape(PRODUCTS, -1, tall, convolution.channels)
+    return np.ascontiguousarray(blocks.transpose(1, 0, 3, 2))
 
 
 class Cut(NamedTuple):
@@ -104,7 +111,7 @@ class Winograd:
         self.planes = planes(self.padded)
         self.residues = residues_of(self.planes)
         self.kernel, self.copier = kernel("winograd", dtype), kernel("planes", dtype)
-        self.table = tile_table(dtype)
+        self.table = packed_table(dtype)
         self.activation = kernel("activation", dtype, activation) if activation != "none" else None
         self.limits = np.array(limits, self.dtype)
         self.residual_last = residual_last

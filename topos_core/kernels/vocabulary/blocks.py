@@ -111,7 +111,7 @@ WINOGRAD: Final = (
     "planes",  # address of [batch, channels, plane]
     "plane",  # elements of one
     "pitch",  # elements between its rows
-    "left",  # address of [36, rows, channels]
+    "left",  # address of [rows / tall, 36, channels, tall]
     "tiles",  # as in `CONTRACTION`
     "offsets",  # address of i64[channels]: multiples of `right_pitch`
     "right_pitch",  # tiles of an item, rounded up to registers

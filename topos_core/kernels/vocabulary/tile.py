@@ -18,10 +18,13 @@ from topos_core.kernels.vocabulary.emitter import INT64, Emitter
 from topos_core.kernels.vocabulary.scalar import Scalar
 
 
-def tile_module(scalar: Scalar, lanes: int, rows: int, vectors: int, symbol: str) -> Any:
-    """Makes a module with one function (block, worker) that runs a tile and leaves it in `sums`."""
+def tile_module(scalar: Scalar, lanes: int, rows: int, vectors: int, symbol: str, *, packed: bool = False) -> Any:
+    """Makes a module with one function (block, worker) that runs a tile and leaves it in `sums`.
+
+    With `packed`, the left operand lies as [steps, rows], so that it comes from memory in one stream.
+    """
     module, function = kernel_function(symbol)
-    _Tile(function, scalar, lanes, rows, vectors).write()
+    _Tile(function, scalar, lanes, rows, vectors, packed).write()
     return module
 
 
@@ -51,11 +54,11 @@ def counted(builder: Any, count: Any) -> Iterator[Any]:
 class _Tile:
     """Writes the body of one tile function."""
 
-    def __init__(self, function: Any, scalar: Scalar, lanes: int, rows: int, vectors: int) -> None:
+    def __init__(self, function: Any, scalar: Scalar, lanes: int, rows: int, vectors: int, packed: bool) -> None:
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
         self.emitter = Emitter(self.builder, ir.VectorType(scalar.llvm, lanes))
         self.block = self.builder.inttoptr(function.args[0], INT64.as_pointer())
-        self.scalar, self.lanes, self.rows, self.vectors = scalar, lanes, rows, vectors
+        self.scalar, self.lanes, self.rows, self.vectors, self.packed = scalar, lanes, rows, vectors, packed
 
     def write(self) -> None:
         builder, emitter = self.builder, self.emitter
@@ -78,7 +81,7 @@ class _Tile:
 
     def contract(self) -> list[Any]:
         builder, emitter = self.builder, self.emitter
-        rows = self.left_rows()
+        rows = self.packed_rows() if self.packed else self.left_rows()
         right, offsets = self.address("right"), builder.inttoptr(self.word("offsets"), INT64.as_pointer())
         steps = self.word("steps")
         before = builder.block
@@ -92,7 +95,8 @@ class _Tile:
         values = [emitter.load(builder.gep(lanes, [self.number(v * self.lanes)])) for v in range(self.vectors)]
         sums = []
         for r, row in enumerate(rows):
-            factor = emitter.splat(builder.load(builder.gep(row, [step])))
+            at = builder.mul(step, self.number(self.rows)) if self.packed else step
+            factor = emitter.splat(builder.load(builder.gep(row, [at])))
             sums += [emitter.fma(factor, values[v], accumulators[r * self.vectors + v]) for v in range(self.vectors)]
         following = builder.add(step, self.number(1))
         step.add_incoming(following, loop)
@@ -102,6 +106,11 @@ class _Tile:
         builder.cbranch(builder.icmp_signed("<", following, steps), loop, after)
         builder.position_at_end(after)
         return sums
+
+    def packed_rows(self) -> list[Any]:
+        """Gives a pointer per row; all rows exist."""
+        left = self.address("left")
+        return [self.builder.gep(left, [self.number(r)]) for r in range(self.rows)]
 
     def left_rows(self) -> list[Any]:
         """Gives a pointer per row; a row that does not exist reads the last one again and is never stored."""
