@@ -18,7 +18,12 @@ from topos_core.matching.facts import (
 )
 
 _REDUCERS: Final = {"max": "max pool", "min": "min pool", "sum": "sum over windows"}
-_ACTIVATIONS: Final = {"gelu_tanh": "gelu (tanh)", "gelu_erf": "gelu (erf)", "gelu_sigmoid": "gelu (sigmoid)"}
+_ACTIVATIONS: Final = {
+    "gelu_tanh": "gelu (tanh)", "gelu_erf": "gelu (erf)", "gelu_sigmoid": "gelu (sigmoid)",
+    "gelu_sigmoid_of_exp": "gelu (sigmoid, e / (1 + e))", "silu_of_exp": "silu (e / (1 + e))",
+    "sigmoid_of_exp": "sigmoid (e / (1 + e))", "relu_where_positive": "relu (x > 0, else 0)",
+    "relu_where_not_negative": "relu (x >= 0, else 0)", "relu_unless_negative": "relu (0 where x < 0)",
+}  # fmt: skip
 SHOWN: Final = 12
 """Ops of an expression that a table names."""
 _TITLES: Final = {

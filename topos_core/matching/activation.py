@@ -1,7 +1,9 @@
 """Activations by structure: an elementwise expression of one value is compared as a polynomial.
 
 An expression is written as a sum of monomials in the value and in applied functions (`tanh` of a polynomial), so operand
-order, distribution and the place of scales do not matter. Coefficients are compared within two units of f32.
+order, distribution and the place of scales do not matter. Coefficients are compared within two units of f32. NaN,
+infinities and zeros are kept: what cancels (`x - x / 2`) or vanishes (`0 * x`) equals no activation, -0 is no number
+here, and a choice by comparison is the maximum only where a NaN and a zero come out as the maximum gives them.
 """
 
 from __future__ import annotations
@@ -60,11 +62,7 @@ class _Reader:
             return _VALUE if self.leaf == value else None
         op = self._ops[value]
         if op.name == "constant":
-            number = op.attributes["value"]
-            if isinstance(number, np.ndarray) and number.ndim:
-                first = number.flat[0] if 0 < number.size <= UNIFORM else None
-                return _number(float(first)) if first is not None and bool((number == first).all()) else None
-            return _number(float(number))
+            return _read_number(np.asarray(op.attributes["value"]))
         if depth >= DEPTH or op.name not in _HANDLED:
             return None
         if op.name == "select":
@@ -99,9 +97,11 @@ class _Reader:
         return value
 
     def _select(self, operands: tuple[int, ...], depth: int) -> Polynomial | None:
-        """Reads `select(a > b, a, b)` as their maximum."""
+        """Reads a choice of the larger or the smaller of two values by their comparison."""
         condition, yes, no = operands
         test = self._ops[condition]
+        if test.name == "logical_not":
+            test, yes, no = self._ops[test.operands[0]], no, yes
         if test.name != "compare":
             return None
         parts = [self.read(self._unmoved(v), depth + 1) for v in (*test.operands, yes, no)]
@@ -110,10 +110,12 @@ class _Reader:
         left, right, first, second = (part for part in parts if part is not None)
         kind = test.attributes["kind"]
         if kind in ("lt", "le"):
-            left, right = right, left
+            left, right, kind = right, left, {"lt": "gt", "le": "ge"}[kind]
         elif kind not in ("gt", "ge"):
             return None
-        return _extreme("maximum", left, right) if (left, right) == (first, second) else None
+        if (left, right) == (first, second):
+            return _larger(kind, left, right)
+        return _extreme("minimum", left, right) if (left, right) == (second, first) and _constant(right) else None
 
 
 def _combined(name: str, parts: list[Polynomial]) -> Polynomial | None:
@@ -140,6 +142,14 @@ def _combined(name: str, parts: list[Polynomial]) -> Polynomial | None:
             return _apply(name, parts[0])
 
 
+def _read_number(array: np.ndarray) -> Polynomial | None:
+    """Reads a constant that is one number all over; -0 is none, since a sum of monomials has one zero."""
+    if not 0 < array.size <= UNIFORM or not bool((array == array.flat[0]).all()):
+        return None
+    value = float(array.flat[0])
+    return None if value == 0 and math.copysign(1.0, value) < 0 else _number(value)
+
+
 def _number(value: float) -> Polynomial:
     return (((0, ()), value),) if value else ()
 
@@ -151,13 +161,23 @@ def _constant(p: Polynomial) -> float | None:
 
 
 def _collected(terms: Mapping[Monomial, float]) -> Polynomial:
-    return tuple(sorted(((m, c) for m, c in terms.items() if c), key=repr))
+    """Orders terms; one that has come to 0 stays, since 0 times an infinity is NaN, and only a number's may go."""
+    return tuple(sorted(((m, c) for m, c in terms.items() if c or m != _ONE), key=repr))
+
+
+def _added(terms: dict[Monomial, float], monomial: Monomial, coefficient: float) -> None:
+    """Adds a term; two of unlike signs, which give NaN for an infinity, come to NaN, and that equals no coefficient."""
+    known = terms.get(monomial)
+    if known is not None and monomial != _ONE and not known * coefficient > 0:
+        terms[monomial] = math.nan
+    else:
+        terms[monomial] = (known or 0.0) + coefficient
 
 
 def _sum(a: Polynomial, b: Polynomial) -> Polynomial:
     terms = dict(a)
     for monomial, coefficient in b:
-        terms[monomial] = terms.get(monomial, 0.0) + coefficient
+        _added(terms, monomial, coefficient)
     return _collected(terms)
 
 
@@ -169,8 +189,9 @@ def _product(a: Polynomial, b: Polynomial) -> Polynomial:
     terms: dict[Monomial, float] = {}
     for (power, atoms), x in a:
         for (other, more), y in b:
-            monomial = (power + other, tuple(sorted((*atoms, *more), key=repr)))
-            terms[monomial] = terms.get(monomial, 0.0) + x * y
+            _added(terms, (power + other, tuple(sorted((*atoms, *more), key=repr))), x * y)
+    if (a and not b) or (b and not a):  # the number 0 as a factor
+        return _scaled(a or b, 0.0)
     return _collected(terms)
 
 
@@ -190,6 +211,17 @@ def _extreme(name: str, a: Polynomial, b: Polynomial) -> Polynomial:
     return (((0, ((name, *sorted((a, b), key=repr)),)), 1.0),)
 
 
+def _larger(kind: str, a: Polynomial, b: Polynomial) -> Polynomial:
+    """Writes `a if a > b else b` (`gt`), or with `>=` (`ge`): a NaN in either gives b.
+
+    With a number for a it is the maximum, but for a zero: `0 > x` keeps -0.
+    """
+    number = _constant(a)
+    if number is not None and (number or kind == "ge"):
+        return _extreme("maximum", a, b)
+    return (((0, ((kind, a, b),)), 1.0),)
+
+
 def _equal(a: Any, b: Any) -> bool:
     """Compares polynomials in which numbers may differ by rounding."""
     if isinstance(a, tuple) and isinstance(b, tuple):
@@ -199,6 +231,7 @@ def _equal(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+_ONE: Final[Monomial] = (0, ())
 _VALUE: Final[Polynomial] = (((1, ()), 1.0),)
 _ODD: Final = frozenset(("tanh", "erf"))
 _HANDLED: Final = frozenset(
@@ -207,35 +240,47 @@ _HANDLED: Final = frozenset(
 
 
 def _table() -> tuple[tuple[str, tuple[Polynomial, ...]], ...]:
-    x, one = _VALUE, _number(1.0)
+    x, one, three, six = _VALUE, _number(1.0), _number(3.0), _number(6.0)
 
-    def clipped(p: Polynomial, low: float, high: float) -> tuple[Polynomial, Polynomial]:
+    def clipped(p: Polynomial) -> tuple[Polynomial, Polynomial]:
         return (
-            _extreme("minimum", _extreme("maximum", p, _number(low)), _number(high)),
-            _extreme("maximum", _extreme("minimum", p, _number(high)), _number(low)),
-        )
+            _extreme("minimum", _extreme("maximum", p, ()), six), _extreme("maximum", _extreme("minimum", p, six), ()),
+        )  # fmt: skip
+
+    def choices(p: Polynomial) -> tuple[Polynomial, Polynomial, Polynomial]:
+        return _larger("gt", p, ()), _larger("ge", p, ()), _larger("gt", (), p)
 
     def sigmoids(p: Polynomial) -> tuple[Polynomial, ...]:
         logistic = _reciprocal(_sum(one, _apply("exp", _scaled(p, -1.0))))
         by_tanh = _scaled(_sum(one, _apply("tanh", _scaled(p, 0.5))), 0.5)
-        growing = _product(_apply("exp", p), _reciprocal(_sum(one, _apply("exp", p))))
-        return logistic, by_tanh, growing
+        return logistic, by_tanh
 
-    cube = _product(x, _product(x, x))
+    def of_exp(p: Polynomial) -> Polynomial:
+        return _product(_apply("exp", p), _reciprocal(_sum(one, _apply("exp", p))))
+
+    cube, steep = _product(x, _product(x, x)), _scaled(x, 1.702)
     inner = _scaled(_sum(x, _scaled(cube, 0.044715)), math.sqrt(2 / math.pi))
     gelu_tanh = _scaled(_product(x, _sum(one, _apply("tanh", inner))), 0.5)
     gelu_erf = _scaled(_product(x, _sum(one, _apply("erf", _scaled(x, math.sqrt(0.5))))), 0.5)
-    shifted = clipped(_sum(x, _number(3.0)), 0.0, 6.0)
+    shifted = _sum(x, three)  # a NaN in x makes the product NaN, whatever the choice gives for it
+    ramps = (*clipped(shifted), *(_extreme("minimum", choice, six) for choice in choices(shifted)))
+    where_positive, where_not_negative, unless_negative = choices(x)
     return (
         ("relu", (_extreme("maximum", x, ()),)),
-        ("relu6", clipped(x, 0.0, 6.0)),
+        ("relu_where_positive", (where_positive,)),
+        ("relu_where_not_negative", (where_not_negative,)),
+        ("relu_unless_negative", (unless_negative,)),
+        ("relu6", clipped(x)),
         ("tanh", (_apply("tanh", x),)),
         ("sigmoid", sigmoids(x)),
+        ("sigmoid_of_exp", (of_exp(x),)),
         ("silu", tuple(_product(x, s) for s in sigmoids(x))),
+        ("silu_of_exp", (_product(x, of_exp(x)),)),
         ("gelu_tanh", (gelu_tanh,)),
         ("gelu_erf", (gelu_erf,)),
-        ("gelu_sigmoid", tuple(_product(x, s) for s in sigmoids(_scaled(x, 1.702)))),
-        ("hardswish", tuple(_scaled(_product(x, c), 1 / 6) for c in shifted)),
+        ("gelu_sigmoid", tuple(_product(x, s) for s in sigmoids(steep))),
+        ("gelu_sigmoid_of_exp", (_product(x, of_exp(steep)),)),
+        ("hardswish", tuple(_scaled(_product(x, ramp), 1 / 6) for ramp in ramps)),
     )
 
 

@@ -98,9 +98,11 @@ class NormFacts:
 class EpilogueFacts:
     """What `conv_bn_activation` does after the convolution, in order: bias, batch norm or steps, residual, activation.
 
-    `activation` is one of none, relu, relu6, gelu_tanh, gelu_erf, gelu_sigmoid, silu, tanh, sigmoid, hardswish. `norm` holds
-    the epsilon of an inference batch norm (bindings `bn_mean bn_variance bn_scale bn_shift`), else None. `bias` and `residual` say
-    whether those bindings exist; the residual has the root's type and layout. `residual_last` puts the activation first.
+    `activation` is one of `formula.ACTIVATIONS`. Of the four relus one is the maximum; `relu_where_positive` and
+    `relu_where_not_negative` give 0 for NaN, the latter and `relu_unless_negative` keep -0. What ends in `of_exp` is made of
+    e / (1 + e), which overflows to NaN. `norm` holds the epsilon of an inference batch norm (bindings
+    `bn_mean bn_variance bn_scale bn_shift`), else None. `bias` and `residual` say whether those bindings exist; the residual
+    has the root's type and layout. `residual_last` puts the activation first.
     `steps` stand where statistics were folded beforehand: step k is `add`, `sub`, `mul` or `div` by the vector `step<k>` with
     one element per output channel; `norm` is then None.
     """

@@ -23,19 +23,34 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-x))  # type: ignore[no-any-return]
 
 
+def _sigmoid_of_exp(x: np.ndarray) -> np.ndarray:
+    power = np.exp(x)
+    return power / (1 + power)  # type: ignore[no-any-return]
+
+
 STEPS: Final = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
 ACTIVATIONS: Final[Mapping[str, Callable[[np.ndarray], np.ndarray]]] = {
     "none": lambda x: x,
     "relu": lambda x: np.maximum(x, 0),
+    "relu_where_positive": lambda x: np.where(x > 0, x, 0),
+    "relu_where_not_negative": lambda x: np.where(x >= 0, x, 0),
+    "relu_unless_negative": lambda x: np.where(x < 0, 0, x),
     "relu6": lambda x: np.clip(x, 0, 6),
     "tanh": np.tanh,
     "sigmoid": _sigmoid,
+    "sigmoid_of_exp": _sigmoid_of_exp,
     "silu": lambda x: x * _sigmoid(x),
+    "silu_of_exp": lambda x: x * _sigmoid_of_exp(x),
     "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
     "gelu_erf": lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2))),
     "gelu_sigmoid": lambda x: x * _sigmoid(1.702 * x),
+    "gelu_sigmoid_of_exp": lambda x: x * _sigmoid_of_exp(1.702 * x),
     "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
 }
+WITHOUT_FUNCTIONS: Final = frozenset(
+    ("none", "relu", "relu_where_positive", "relu_where_not_negative", "relu_unless_negative", "relu6", "hardswish")
+)
+"""Activations that compare, add and multiply: they cost no transcendental."""
 
 
 def spread(value: np.ndarray, layout: Layout, roles: Sequence[str]) -> np.ndarray:

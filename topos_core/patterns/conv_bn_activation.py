@@ -2,8 +2,9 @@
 
 Recognises
     A convolution (in any spelling) followed by at least one of: a bias per output channel; an inference batch norm (given
-    statistics, or folded into a scale and a shift per channel); a residual of the same shape; an activation (relu, relu6, tanh, sigmoid, silu, hardswish, gelu by tanh,
-    erf or sigmoid). In this order, or with the residual last; operands commuted, reshape and permute between them.
+    statistics, or folded into a scale and a shift per channel); a residual of the same shape; an activation (relu as the
+    maximum or as a choice by comparison, told apart by what a NaN gives, relu6, tanh, sigmoid, silu, hardswish, gelu by
+    tanh, erf or sigmoid). In this order, or with the residual last; operands commuted, reshape and permute between them.
 
 Why it pays
     Each step of the epilogue reads and writes the whole result once more; in the convolution's loop it costs a register.

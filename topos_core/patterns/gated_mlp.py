@@ -32,6 +32,7 @@ from topos_core.matching.answers import ROOTS, answers, places
 from topos_core.matching.binding import Found
 from topos_core.matching.declared import Form, Term
 from topos_core.matching.facts import CoreFacts, GatedMlpFacts
+from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.joining import joined, match_at, movement
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
@@ -90,11 +91,11 @@ def by_logistic(gate: Any, up: Any) -> Any:
 
 
 _ACTIVATIONS = {
-    by_silu: "silu", by_silu_of_exp: "silu", by_silu_of_tanh: "silu", by_gelu_erf: "gelu_erf",
+    by_silu: "silu", by_silu_of_exp: "silu_of_exp", by_silu_of_tanh: "silu", by_gelu_erf: "gelu_erf",
     by_gelu_tanh: "gelu_tanh", by_gelu_tanh_factored: "gelu_tanh", by_relu: "relu", by_logistic: "sigmoid",
 }  # fmt: skip
 _FORMULAS = {
-    "silu": by_silu, "gelu_erf": by_gelu_erf, "gelu_tanh": by_gelu_tanh, "relu": by_relu, "sigmoid": by_logistic,
+    "silu": by_silu, "silu_of_exp": by_silu_of_exp, "gelu_erf": by_gelu_erf, "gelu_tanh": by_gelu_tanh, "relu": by_relu, "sigmoid": by_logistic,
 }  # fmt: skip
 
 
@@ -133,7 +134,7 @@ def work(tape: Tape, match: Match) -> Work:
     """Counts the projections, each once, one activation and one product per inner element."""
     of: GatedMlpFacts = match.facts
     size = of.product.extents["k"]
-    total = Work(4 * size, 0 if of.activation == "relu" else size, 0, tape.type_of(match.root).bytes)
+    total = Work(4 * size, 0 if of.activation in WITHOUT_FUNCTIONS else size, 0, tape.type_of(match.root).bytes)
     layers = {match.bindings[f"{name}_weight"]: layer for name, layer in (("gate", of.gate), ("up", of.up))}
     for layer in (*layers.values(), of.down):
         if layer is not None:

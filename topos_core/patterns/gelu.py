@@ -88,13 +88,13 @@ def by_logistic_of_exp(x: Any) -> Any:
 
 
 _KINDS = {
-    by_erf: "none", by_erf_distributed: "none", by_complement: "none", by_logistic: "sigmoid", by_logistic_of_exp: "sigmoid",
+    by_erf: "none", by_erf_distributed: "none", by_complement: "none", by_logistic: "sigmoid", by_logistic_of_exp: "sigmoid of exp",
 }  # fmt: skip
-_FORMULAS = {"none": by_erf, "tanh": by_tanh, "sigmoid": by_logistic}
+_FORMULAS = {"none": by_erf, "tanh": by_tanh, "sigmoid": by_logistic, "sigmoid of exp": by_logistic_of_exp}
 
 
 def facts(found: Found) -> CoreFacts | None:
-    """Gives the facts of a match; `approximate` is none, tanh or sigmoid, as torch calls it."""
+    """Gives the facts of a match; `approximate` is none or tanh, as torch calls it, sigmoid, or sigmoid of exp."""
     return core_facts(found, approximate=_KINDS.get(found.template.form, "tanh"))
 
 
@@ -106,7 +106,7 @@ def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np
 def work(tape: Tape, match: Match) -> Work:
     """One erf, tanh or exp per element, and four to eight operations around it."""
     x, root = tape.type_of(match.bindings["x"]), tape.type_of(match.root)
-    flops = {"none": 4, "tanh": 8, "sigmoid": 3}[match.facts.options["approximate"]]
+    flops = {"none": 4, "tanh": 8, "sigmoid": 3, "sigmoid of exp": 3}[match.facts.options["approximate"]]
     return Work(flops * root.size, root.size, x.bytes, root.bytes)
 
 

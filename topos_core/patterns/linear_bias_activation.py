@@ -1,8 +1,9 @@
 """Linear layer with an activation in the same loop.
 
 Recognises
-    A `linear` layer, with or without a bias, whose result goes through relu, relu6, tanh, sigmoid, silu, hardswish or gelu (by
-    tanh, erf or sigmoid), as it is or reshaped; each in the spellings that `conv_bn_activation` has.
+    A `linear` layer, with or without a bias, whose result goes through relu (the maximum, or a choice by comparison, told apart
+    by what a NaN gives), relu6, tanh, sigmoid, silu, hardswish or gelu (by tanh, erf or sigmoid), as it is or reshaped; each
+    in the spellings that `conv_bn_activation` has.
 
 Why it pays
     The activation reads and writes the whole result once more; behind the product it costs a register.
@@ -28,7 +29,7 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.activation import read_activation
 from topos_core.matching.facts import CoreFacts
-from topos_core.matching.formula import ACTIVATIONS
+from topos_core.matching.formula import ACTIVATIONS, WITHOUT_FUNCTIONS
 from topos_core.matching.joining import chain, joined, match_at
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
@@ -64,7 +65,7 @@ def work(tape: Tape, match: Match) -> Work:
     """Counts the layer and the activation of its result."""
     layer = linear.work(tape, match)
     size = tape.type_of(match.root).size
-    cheap = match.facts.options["activation"] in ("relu", "relu6", "hardswish")
+    cheap = match.facts.options["activation"] in WITHOUT_FUNCTIONS
     return layer + Work(flops=2 * size, transcendentals=0 if cheap else size)
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.attempt import Attempt
+from topos_core.matching.binding import Found
 from topos_core.matching.core import Keys
 from topos_core.matching.declared import Form, Term, anchor
 from topos_core.matching.facts import CoreFacts
@@ -52,9 +53,17 @@ def by_tanh(x: Any) -> Any:
     return 0.5 * x * (1 + np.tanh(0.5 * x))
 
 
+_FORMULAS = {"logistic": formula, "of exp": by_exp}
+
+
+def facts(found: Found) -> CoreFacts | None:
+    """Gives the facts of a match; `sigmoid` is `of exp` where e / (1 + e) overflows to NaN, as recorded."""
+    return core_facts(found, sigmoid="of exp" if found.template.form is by_exp else "logistic")
+
+
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
-    return evaluated(TERM.holes, facts, arrays, "k", formula)
+    return evaluated(TERM.holes, facts, arrays, "k", _FORMULAS[facts.options["sigmoid"]])
 
 
 def work(tape: Tape, match: Match) -> Work:
@@ -70,7 +79,7 @@ def worth(keys: Keys, attempt: Attempt) -> bool:
 
 TERM = Term(
     formula=formula,
-    facts=core_facts,
+    facts=facts,
     holes={"x": "k"},
     forms=(Form(by_exp, silent=True), Form(by_tanh, silent=True)),
     worth=worth,

@@ -260,9 +260,28 @@ def activate(tape: TapeBuilder, x: int, name: str) -> int:
     def relu6(value: int) -> int:
         return tape.op("minimum", tape.op("maximum", value, constant(0)), constant(6))
 
+    def of_exp(value: int) -> int:
+        power = tape.op("exp", value)
+        return tape.op("div", power, tape.op("add", constant(1), power))
+
+    def chosen(kind: str, yes: int, no: int) -> int:
+        return tape.op("select", tape.op("compare", x, constant(0), kind=kind), yes, no)
+
     match name:
         case "none":
             return x
+        case "relu_where_positive":
+            return chosen("gt", x, constant(0))
+        case "relu_where_not_negative":
+            return chosen("ge", x, constant(0))
+        case "relu_unless_negative":
+            return chosen("lt", constant(0), x)
+        case "sigmoid_of_exp":
+            return of_exp(x)
+        case "silu_of_exp":
+            return tape.op("mul", x, of_exp(x))
+        case "gelu_sigmoid_of_exp":
+            return tape.op("mul", x, of_exp(times(x, 1.702)))
         case "relu":
             return tape.op("maximum", x, constant(0))
         case "relu6":

@@ -53,7 +53,8 @@ def test_bias_and_relu_are_found_in_any_order_of_movement(function, bias):
     ("name", "activation"),
     [
         ("relu", lambda y: np.maximum(y, 0)),
-        ("relu", lambda y: np.where(y > 0, y, 0)),
+        ("relu", lambda y: np.where(y <= 0, 0, y)),
+        ("relu_where_positive", lambda y: np.where(y > 0, y, 0)),
         ("relu6", lambda y: np.clip(y, 0, 6)),
         ("relu6", lambda y: np.minimum(6, np.maximum(0, y))),
         ("tanh", np.tanh),

@@ -50,12 +50,21 @@ def test_what_algebra_cannot_say_is_measured():
 
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS.keys() - {"none"}))
 def test_every_activation_behind_a_product_is_proved(activation):
-    gelu = {
+    def of_exp(y):
+        return np.exp(y) / (1 + np.exp(y))
+
+    spelled = {
         "gelu_erf": nn.gelu,
         "gelu_tanh": lambda y: nn.gelu(y, "tanh"),
         "gelu_sigmoid": lambda y: nn.gelu(y, "sigmoid"),
+        "gelu_sigmoid_of_exp": lambda y: y * of_exp(1.702 * y),
+        "silu_of_exp": lambda y: y * of_exp(y),
+        "sigmoid_of_exp": of_exp,
+        "relu_where_positive": lambda y: np.where(y > 0, y, 0),
+        "relu_where_not_negative": lambda y: np.where(y >= 0, y, 0),
+        "relu_unless_negative": lambda y: np.where(y < 0, 0, y),
     }
-    step = gelu.get(activation) or getattr(nn, activation)
+    step = spelled.get(activation) or getattr(nn, activation)
 
     def linear(x, w, b):
         return step(x @ w + b)

@@ -57,6 +57,17 @@ def _relu(builder: Builder, x: Ssa) -> Ssa:
     return builder.same("maximum", x, builder.constant(0.0, x.type, "zero"), word="relu")
 
 
+def _chosen(direction: str, *, keeps: bool) -> Callable[[Builder, Ssa], Ssa]:
+    """Makes a choice between x and 0 by comparing x with 0: whether x is kept where the comparison holds."""
+
+    def choose(builder: Builder, x: Ssa) -> Ssa:
+        zero = builder.constant(0.0, x.type, "zero")
+        holds = builder.compare(direction, x, zero, "holds")
+        return builder.select(holds, *((x, zero) if keeps else (zero, x)), word="relu")
+
+    return choose
+
+
 def _relu6(builder: Builder, x: Ssa) -> Ssa:
     return builder.same("minimum", _relu(builder, x), builder.constant(6.0, x.type, "six"), word="relu6")
 
@@ -71,6 +82,20 @@ def _sigmoid(builder: Builder, x: Ssa) -> Ssa:
 
 def _silu(builder: Builder, x: Ssa) -> Ssa:
     return builder.same("multiply", x, _sigmoid(builder, x), word="silu")
+
+
+def _sigmoid_of_exp(builder: Builder, x: Ssa) -> Ssa:
+    power = builder.same("exponential", x, word="power")
+    opened = builder.same("add", power, builder.constant(1.0, x.type, "one"), word="opened")
+    return builder.same("divide", power, opened, word="sigmoid")
+
+
+def _silu_of_exp(builder: Builder, x: Ssa) -> Ssa:
+    return builder.same("multiply", x, _sigmoid_of_exp(builder, x), word="silu")
+
+
+def _gelu_sigmoid_of_exp(builder: Builder, x: Ssa) -> Ssa:
+    return builder.same("multiply", x, _sigmoid_of_exp(builder, _times(builder, x, 1.702, "steeper")), word="gelu")
 
 
 def _gelu_sigmoid(builder: Builder, x: Ssa) -> Ssa:
@@ -107,11 +132,17 @@ ACTIVATIONS: Final[Mapping[str, Callable[[Builder, Ssa], Ssa]]] = MappingProxyTy
     {
         "none": _none,
         "relu": _relu,
+        "relu_where_positive": _chosen("GT", keeps=True),
+        "relu_where_not_negative": _chosen("GE", keeps=True),
+        "relu_unless_negative": _chosen("LT", keeps=False),
         "relu6": _relu6,
         "tanh": _tanh,
         "sigmoid": _sigmoid,
+        "sigmoid_of_exp": _sigmoid_of_exp,
         "silu": _silu,
+        "silu_of_exp": _silu_of_exp,
         "gelu_sigmoid": _gelu_sigmoid,
+        "gelu_sigmoid_of_exp": _gelu_sigmoid_of_exp,
         "gelu_tanh": _gelu_tanh,
         "gelu_erf": _gelu_erf,
         "hardswish": _hardswish,

@@ -9,7 +9,9 @@ import numpy as np
 
 from topos_core.kernels.convolution.engine import NO_LIMITS, Epilogue
 
-CLAMPED: Final[Mapping[str, tuple[float, float]]] = {"none": NO_LIMITS, "relu": (0.0, np.inf), "relu6": (0.0, 6.0)}
+CLAMPED: Final[Mapping[str, tuple[float, float]]] = {
+    "none": NO_LIMITS, "relu": (0.0, np.inf), "relu_unless_negative": (0.0, np.inf), "relu6": (0.0, 6.0),
+}  # fmt: skip
 """Activations that limit their value and do nothing else."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from topos_core.cost.work import Work
-from topos_core.kernels.convolution.activations import CLAMPED
 from topos_core.kernels.convolution.choice import WINOGRAD, by_tiles
 from topos_core.kernels.convolution.geometry import Problem, pair, problem
 from topos_core.kernels.convolution.phases import least_flops, phases_of
@@ -14,6 +13,7 @@ from topos_core.kernels.cores.offering import Cost, blended
 from topos_core.kernels.envelopes import envelope, unmeasured
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.matching.facts import ConvolutionFacts, DepthwisePointwiseFacts
+from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import FLOATS
@@ -65,7 +65,7 @@ def offer_separable(tape: Tape, match: Match, facts: DepthwisePointwiseFacts, te
         size = of.batch * of.groups * of.rows * of.positions
         steps = 2 + stage.residual + (stage.activation != "none")
         costs.append(Cost(of.flops + steps * size, efficiency))
-        transcendentals += 0 if stage.activation in CLAMPED else size
+        transcendentals += 0 if stage.activation in WITHOUT_FUNCTIONS else size
     strided = any(window.stride != 1 or window.base_dilation != 1 for window in first.windows)
     root = tape.ops[match.root].type
     return _priced(

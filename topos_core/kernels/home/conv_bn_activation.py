@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from topos_core.kernels.convolution.activations import CLAMPED, epilogue
+from topos_core.kernels.convolution.activations import epilogue
 from topos_core.kernels.convolution.choice import by_tiles
 from topos_core.kernels.convolution.factors import fold_vectors
 from topos_core.kernels.convolution.offering import offer_convolution
@@ -24,6 +24,7 @@ from topos_core.kernels.convolution.runner import make_runner
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.facts import EpilogueFacts
+from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 
@@ -37,7 +38,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
         tape, match, replace(facts.convolution, result=facts.result), terms,
         extra_flops=root.size * (2 * affine + facts.residual + (facts.activation != "none")),
         extra_bytes=root.bytes if facts.residual else 0,
-        transcendentals=0 if facts.activation in CLAMPED else root.size,
+        transcendentals=0 if facts.activation in WITHOUT_FUNCTIONS else root.size,
     )  # fmt: skip
 
 

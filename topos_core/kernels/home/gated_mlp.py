@@ -20,6 +20,7 @@ from topos_core.kernels.products.gated import make_runner
 from topos_core.kernels.products.offering import is_known, layer_cost
 from topos_core.kernels.products.projections import distinct, make_layer, make_projections
 from topos_core.matching.facts import CoreFacts, GatedMlpFacts
+from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import numpy_dtype
@@ -46,7 +47,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     inner = sum(getattr(facts, name).extents["b"] * getattr(facts, name).extents["n"] for name in layers.values())
     return offer_core(
         tape, match, terms, kernel=f"{len(names)} products in register tiles, the gate between them", flops=total.flops,
-        transcendentals=0 if facts.activation == "relu" else 2 * size, efficiency=total.efficiency,
+        transcendentals=0 if facts.activation in WITHOUT_FUNCTIONS else 2 * size, efficiency=total.efficiency,
         calls=len(names) + 1.0, between=inner * numpy_dtype("f64" if dtype == "f64" else "f32").itemsize,
     )  # fmt: skip
 

@@ -18,14 +18,18 @@ from topos_core.kernels.prepared import Prepared
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 
-FUNCTIONS: Final = {"none": "gelu_erf", "tanh": "gelu_tanh", "sigmoid": "gelu_sigmoid"}
+FUNCTIONS: Final = {
+    "none": "gelu_erf", "tanh": "gelu_tanh", "sigmoid": "gelu_sigmoid", "sigmoid of exp": "gelu_sigmoid_of_exp",
+}  # fmt: skip
 
 
 def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     """Offers the one-pass kernel for floats."""
     size = tape.ops[match.root].type.size
     # erf is a polynomial and an exp
-    transcendentals = {"none": 3, "tanh": 2, "sigmoid": 1}[match.facts.options["approximate"]] * size
+    transcendentals = {"none": 3, "tanh": 2, "sigmoid": 1, "sigmoid of exp": 1}[
+        match.facts.options["approximate"]
+    ] * size
     return offer_core(
         tape, match, terms, kernel="one pass in vector registers", flops=8 * size, transcendentals=transcendentals,
         efficiency=0.7, copied=same_order(match.facts) is None,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topos_core.kernels.convolution.activations import CLAMPED, epilogue
+from topos_core.kernels.convolution.activations import epilogue
 from topos_core.kernels.cores import rows
 from topos_core.kernels.cores.offering import Cost, blended, offer_core
 from topos_core.kernels.kernel import Decline, Offer, Terms
@@ -18,6 +18,7 @@ from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.products import runner as products
 from topos_core.kernels.products.offering import is_known, layer_cost
 from topos_core.matching.facts import NormLinearFacts
+from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 
@@ -47,7 +48,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     """Offers the kernels of its parts as one."""
     facts: NormLinearFacts = match.facts
     root, normalised = (tape.ops[value].type for value in (match.root, match.named["norm"][0]))
-    hard = facts.linear.options.get("activation", "none") not in CLAMPED
+    hard = facts.linear.options.get("activation", "none") not in WITHOUT_FUNCTIONS
     layer = layer_cost(facts.linear, root.dtype, is_known(tape, match.bindings["weight"]))
     total = blended(
         [Cost(9 * normalised.size, 0.5), layer._replace(flops=layer.flops + (4 if hard else 0) * root.size)]

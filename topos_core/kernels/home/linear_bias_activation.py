@@ -9,11 +9,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from topos_core.kernels.convolution.activations import CLAMPED, epilogue
+from topos_core.kernels.convolution.activations import epilogue
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.products.offering import offer_linear
 from topos_core.kernels.products.runner import make_runner
+from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 
@@ -21,7 +22,7 @@ from topos_core.tape.tape import Tape
 def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     """Offers the tile kernel with its epilogue for floats."""
     size = tape.ops[match.root].type.size
-    hard = match.facts.options["activation"] not in CLAMPED
+    hard = match.facts.options["activation"] not in WITHOUT_FUNCTIONS
     return offer_linear(
         tape, match, match.facts, terms, flops=4 * size if hard else 2 * size, transcendentals=2 * size if hard else 0
     )

@@ -6,6 +6,7 @@ Declines: TP205 where bits must equal the recorded ones; TP206 for dtypes that a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
+
+FUNCTIONS: Final = {"logistic": "silu", "of exp": "silu_of_exp"}
 
 
 def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
@@ -29,4 +32,4 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
 
 def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:
     """Compiles the kernel."""
-    return make_runner(match.facts, tape.ops[match.root].type.dtype, "silu")
+    return make_runner(match.facts, tape.ops[match.root].type.dtype, FUNCTIONS[match.facts.options["sigmoid"]])

@@ -121,6 +121,12 @@ def _reciprocal_of_one_more(e: Emitter, x: Any) -> Any:
     return e.div(one, e.add(one, x))
 
 
+def sigmoid_of_exp(e: Emitter, x: Any) -> Any:
+    """Emits exp(x) / (1 + exp(x)): NaN where exp(x) overflows."""
+    power = exp(e, x)
+    return e.div(power, e.add(e.constant(1.0), power))
+
+
 def absolute(e: Emitter, x: Any) -> Any:
     """Emits |x|."""
     bits = 8 * e.element_bytes
@@ -159,7 +165,18 @@ def _gelu_tanh(e: Emitter, x: Any) -> Any:
 
 def _hardswish(e: Emitter, x: Any) -> Any:
     inner = e.at_most(e.at_least(e.add(x, e.constant(3.0)), e.constant(0.0)), e.constant(6.0))
-    return e.div(e.mul(x, inner), e.constant(6.0))
+    return e.mul(x, e.div(inner, e.constant(6.0)))  # the product with 6 could overflow
+
+
+def _chosen(kind: str, *, keeps: bool) -> Callable[[Emitter, Any], Any]:
+    """Makes a choice between x and 0 by comparing x with 0: whether x is kept where the comparison holds."""
+
+    def choose(e: Emitter, x: Any) -> Any:
+        zero = e.constant(0.0)
+        holds = e.builder.fcmp_ordered(kind, x, zero)
+        return e.builder.select(holds, x, zero) if keeps else e.builder.select(holds, zero, x)
+
+    return choose
 
 
 def _tanh_series(terms: int) -> Sequence[float]:
@@ -174,10 +191,16 @@ ACTIVATIONS: Final[Mapping[str, Callable[[Emitter, Any], Any]]] = {
     "gelu_erf": _gelu_erf,
     "gelu_tanh": _gelu_tanh,
     "gelu_sigmoid": lambda e, x: e.mul(x, sigmoid(e, e.mul(x, e.constant(1.702)))),
+    "gelu_sigmoid_of_exp": lambda e, x: e.mul(x, sigmoid_of_exp(e, e.mul(x, e.constant(1.702)))),
     "silu": lambda e, x: e.mul(x, sigmoid(e, x)),
+    "silu_of_exp": lambda e, x: e.mul(x, sigmoid_of_exp(e, x)),
     "relu": lambda e, x: e.at_least(x, e.constant(0.0)),
+    "relu_where_positive": _chosen(">", keeps=True),
+    "relu_where_not_negative": _chosen(">=", keeps=True),
+    "relu_unless_negative": _chosen("<", keeps=False),
     "tanh": tanh,
     "sigmoid": sigmoid,
+    "sigmoid_of_exp": sigmoid_of_exp,
     "hardswish": _hardswish,
     "exp": exp,
     "erf": erf,

@@ -1,0 +1,127 @@
+"""NaN and infinities stand where the recorded ops put them, for every spelling of an activation and whatever takes it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tests.core.patterns.check import match_at_result
+from tests.laws.activations import SPELLINGS, VALUES, placed
+from topos_core.kernels.home.manifest import Home, prepare
+from topos_core.kernels.kernel import Offer
+from topos_core.matching.activation import read_activation
+from topos_core.matching.catalog import patterns
+from topos_core.matching.formula import ACTIVATIONS
+from topos_core.matching.search import search
+from topos_core.patterns.linear_bias_activation import ROOTS
+from topos_core.plan.request import Request
+from topos_core.recording.trace import trace
+from topos_core.run.interpreter import interpret
+
+CHOICES = [name for name in ACTIVATIONS if name.startswith("relu_")]
+
+
+def named(function, dtype="f32"):
+    tape = trace(function, x=f"{dtype}[{len(VALUES)}]")
+    found = read_activation(tape, tape.results[0], lambda value: value == tape.inputs[0])
+    return tape, None if found is None else found[0]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_an_activation_is_what_its_name_says(spelling):
+    tape, name = named(SPELLINGS[spelling])
+    if name is None:
+        return
+    x = np.array(VALUES, np.float32)
+    with np.errstate(all="ignore"):
+        (want,) = interpret(tape, [x])
+        got = ACTIVATIONS[name](x)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    np.testing.assert_array_equal(np.isinf(got), np.isinf(want))
+    if name in CHOICES:
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+def test_every_activation_has_a_spelling_here():
+    found = {named(function)[1] for function in SPELLINGS.values()}
+    assert found >= ACTIVATIONS.keys() - {"none"}
+
+
+@pytest.mark.parametrize(
+    ("spelling", "name"),
+    [
+        ("x > 0", "relu_where_positive"),
+        ("0 < x", "relu_where_positive"),
+        ("not x > 0", "relu_where_positive"),
+        ("x >= 0", "relu_where_not_negative"),
+        ("0 <= x", "relu_where_not_negative"),
+        ("x < 0", "relu_unless_negative"),
+        ("0 > x", "relu_unless_negative"),
+        ("not x < 0", "relu_unless_negative"),
+        ("x <= 0", "relu"),
+        ("0 >= x", "relu"),
+        ("maximum with -0", None),
+        ("x > -0", None),
+        ("times a mask", None),
+        ("half of x + |x|", None),
+        ("leaky", None),
+        ("absolute by choice", None),
+        ("6 unless less", None),
+        ("6 where greater", "relu6"),
+        ("minimum of a choice", None),
+        ("hardswish by choice", "hardswish"),
+        ("hardswish and nothing", None),
+        ("relu of a difference", None),
+        ("sigmoid of exp", "sigmoid_of_exp"),
+        ("sigmoid by two branches", None),
+        ("tanh, odd", "tanh"),
+    ],
+)
+def test_a_comparison_says_which_activation_it_is(spelling, name):
+    assert named(SPELLINGS[spelling])[1] == name
+
+
+def run(function, specs, inputs):
+    """Runs every match of a program that home offers; gives how many, by pattern."""
+    tape = trace(function, **specs)
+    with np.errstate(all="ignore"):
+        values = interpret(tape, inputs, keep=True)
+    tally = Counter()
+    for match in search(tape, patterns().values()).matches:
+        if not isinstance(Home().offer(tape, match, Request()), Offer):
+            continue
+        produced = {"result": match.root, **{name: made[0] for name, made in match.named.items()}}
+        out = {name: np.full_like(values[value], 77) for name, value in produced.items()}
+        prepare(tape, match, {}).run({name: values[value] for name, value in match.bindings.items()}, out, 1)
+        for name, value in produced.items():
+            got, want = out[name], values[value]
+            np.testing.assert_array_equal(np.isnan(got), np.isnan(want), err_msg=match.id)
+            np.testing.assert_array_equal(np.isinf(got), np.isinf(want), err_msg=match.id)
+        tally[match.pattern] += 1
+    return tally
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_nan_and_infinities_stand_where_they_are_recorded(spelling):
+    tally = Counter()
+    for dtype in ("f32", "f64"):
+        for _, program in placed(SPELLINGS[spelling], dtype):
+            tally += run(*program)
+    assert tally["linear"]
+    assert tally["convolution"]
+    tape, name = named(SPELLINGS[spelling])
+    wanted = name is not None and tape.ops[tape.results[0]].name in ROOTS
+    assert tally["linear_bias_activation"] or not wanted
+
+
+def test_every_place_takes_an_activation():
+    places = dict(placed(SPELLINGS["silu"], "f32"))
+    wanted = {
+        "alone": "silu", "linear": "linear_bias_activation", "normed": "layer_norm_linear", "gated": "gated_mlp",
+        "convolution": "conv_bn_activation", "residual": "conv_bn_activation", "separable": "depthwise_pointwise",
+    }  # fmt: skip
+    for name, pattern in wanted.items():
+        tape = trace(places[name].function, **places[name].specs)
+        assert match_at_result(tape, search(tape, patterns().values()), pattern) is not None, name
