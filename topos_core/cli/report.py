@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from topos_core.cli.terminal import Terminal
+from topos_core.document import phrases
 from topos_core.document.formats.errors import error_lines, place_of, shown
+from topos_core.document.ranking import is_listed
 
 _PROVED: Final = (
     ("proved", "proved"),
@@ -41,6 +43,9 @@ def _target(row: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
         return
     counts = row["counts"]
     words = [terminal.paint(f"{counts[key]} {key}", colour) for key, colour in _COUNTED if counts[key]]
+    unlisted = sum(region["verdict"] == "declined" and not is_listed(region) for region in row["regions"])
+    if unlisted:
+        words.append(terminal.paint(phrases.unlisted(unlisted), "faint"))
     if counts["opaque"]:
         words.append(f"{counts['opaque']} opaque")
     yield f"{target}  {counts['ops']} ops: {', '.join(words) or 'nothing recognised'}"

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Final
+from typing import Any
 
 from topos_core.digest import digest_of
 from topos_core.document import facts, phrases
@@ -20,6 +20,7 @@ from topos_core.document.display import display
 from topos_core.document.finding import Finding, Related
 from topos_core.document.fixes import Sources
 from topos_core.document.places import Places, written
+from topos_core.document.ranking import is_listed
 from topos_core.document.told import About, Told
 from topos_core.matching.catalog import LAST
 from topos_core.matching.fingerprint import fingerprint, fold, near_miss_fingerprint
@@ -27,9 +28,6 @@ from topos_core.matching.match import Match, NearMiss
 from topos_core.plan.decision import Decision, Number
 from topos_core.plan.plan import Decided, PlanData
 from topos_core.tape.span import Span
-
-APART: Final = 1.1
-"""Predicted times closer than this tell a reader nothing: the model does not tell them apart either."""
 
 
 @dataclass(slots=True)
@@ -161,7 +159,7 @@ class Composer:
             self._blocked(d, about.title, about.fingerprint, region)
         elif d.verdict == "declined":
             assert d.code is not None
-            if not _is_a_draw(d):
+            if is_listed(region):
                 place, related = self._declined_places(d, about.title)
                 headline = phrases.declined_finding(about.title, reason)
                 self._finding(d.code, d, headline, region["details"], place, related, about.fingerprint)
@@ -445,14 +443,6 @@ class Composer:
                 fixes=tuple(fixes),
             )
         )
-
-
-def _is_a_draw(d: Decision) -> bool:
-    """Says whether a kernel was declined by cost though it is predicted to be about as fast: its region says so, no finding."""
-    if d.code != "TP202":
-        return False
-    before, after = d.numbers["seconds_before"].value, d.numbers["seconds_after"].value
-    return after <= APART * before
 
 
 def _identity(numbered: tuple[str, int], scope: Sequence[str], spans: Sequence[Span]) -> dict[str, Any]:

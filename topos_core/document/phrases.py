@@ -126,6 +126,12 @@ def left(groups: Sequence[tuple[str, int]], machine: str) -> str:
     return f"as recorded: {counted}, since no kernel is predicted to be faster (modelled, {machine})"
 
 
+def unlisted(count: int) -> str:
+    """Says how many declined regions are counted but not listed."""
+    runs = "runs as fast as recorded and is" if count == 1 else "run as fast as recorded and are"
+    return f"{count} of the declined {runs} not listed"
+
+
 def covered(winner: str, place: str) -> str:
     """Names the region that won the ops."""
     return f"declined: {winner} at {place} claims some of its ops and saves more"

@@ -10,6 +10,7 @@ from pygls.capabilities import get_capability
 
 from topos_core.document import marks as words
 from topos_core.document import phrases
+from topos_core.document.ranking import order
 from topos_lsp.documents import Document
 from topos_lsp.files import File
 from topos_lsp.markdown import bold_verdict, content, escape
@@ -17,7 +18,6 @@ from topos_lsp.plan import Plan
 from topos_lsp.server import Server
 from topos_lsp.view import View
 
-_ORDER = ("blocked", "declined", "near_miss", "taken")
 _MOST_REGIONS = 3
 _MOST_OPS = 3
 
@@ -103,7 +103,7 @@ class _Found:
             region.row for region in self.seen.regions
             if region.row["id"] in named or not inside.isdisjoint(region.row["nodes"])
         ]  # fmt: skip
-        rows.sort(key=lambda row: (row["parent"] is not None, _ORDER.index(row["verdict"]), -len(row["nodes"])))
+        rows.sort(key=lambda row: (row["parent"] is not None, *order(row), -len(row["nodes"])))
         alike: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
         for row in rows:
             alike.setdefault((row["headline"], row["reason"]), []).append(row)

@@ -10,10 +10,10 @@ from lsprotocol import types as lsp
 
 from topos_core.document import marks as words
 from topos_core.document import phrases
+from topos_core.document.ranking import order
 from topos_lsp.documents import Document
 from topos_lsp.server import Server
 
-_ORDER: Final = ("blocked", "declined", "near_miss", "taken")
 _MOST_TOLD: Final = 8  # regions in one tooltip
 
 
@@ -55,9 +55,7 @@ def _lines(server: Server, document: Document) -> dict[int, _Line]:
 
 
 def _hint(server: Server, document: Document, number: int, line: _Line) -> lsp.InlayHint:
-    rows = sorted(
-        line.rows, key=lambda row: (_ORDER.index(row["verdict"]), row["parent"] is not None, -len(row["nodes"]))
-    )
+    rows = sorted(line.rows, key=lambda row: (*order(row), row["parent"] is not None, -len(row["nodes"])))
     alike: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         alike.setdefault((row["headline"], row["reason"]), []).append(row)

@@ -348,3 +348,15 @@ def test_check_proves_what_it_found_where_asked(project, capsys):
     assert (proof["pattern"], proof["verdict"], proof["answer"]) == ("convolution", "proved", "true")
     (plain,) = json.loads(check(capsys, "check", "model.py:plain", "--format", "json"))["targets"]
     assert "proofs" not in plain
+
+
+def test_check_says_how_many_declined_regions_it_does_not_list(empty_project, capsys):
+    (empty_project / "pyproject.toml").write_text("[tool.topos]\n")
+    (empty_project / "small.py").write_text(
+        "import numpy as np\nimport topos_core as tp\n\n\n"
+        "@tp.model(x=tp.f32[3])\ndef small(x):\n    return np.exp(x) * 2.0 + np.tanh(x)\n"
+    )
+    assert main(["check", "small.py"]) == 0
+    out = capsys.readouterr().out
+    assert "1 declined, 1 of the declined runs as fast as recorded and is not listed" in out
+    assert "TP202" not in out

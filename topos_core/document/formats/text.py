@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from topos_core.document import facts, phrases
-from topos_core.matching.catalog import LAST
+from topos_core.document.ranking import VERDICTS, is_left
 from topos_core.plan.decision import Number
 
 Document = Mapping[str, Any]
@@ -21,7 +21,6 @@ _COLOURS: Final = {
     "dim": "2",
     "bold": "1",
 }
-_ORDER: Final = ("blocked", "declined", "near_miss", "taken")
 _INDENT: Final = " " * 10
 
 
@@ -120,14 +119,14 @@ def _told(regions: Sequence[Document]) -> list[Document]:
         for child in children.get(region["id"], ()):
             add(child)
 
-    for region in sorted(tops, key=lambda r: (_ORDER.index(r["verdict"]), r["root"])):
+    for region in sorted(tops, key=lambda r: (VERDICTS.index(r["verdict"]), r["root"])):
         add(region)
     return ordered
 
 
 def _is_left(region: Document) -> bool:
-    """Tells what only says that small ops stay what they are: each is told where it stands, not in a list."""
-    return region["code"] == "TP202" and region["pattern"] in LAST
+    """Tells what is counted at the end: each is told where it stands, not in a list."""
+    return region["code"] == "TP202" and is_left(region)
 
 
 def _collapsed(regions: Iterable[Document]) -> list[tuple[Document, int]]:
