@@ -112,3 +112,42 @@ def placed(activate: Function, dtype: str) -> Iterator[tuple[str, Placed]]:
             {"x": image, "w": none((n, 1, 3, 3)), "b": values, "p": eye[:, :, None, None]},
         ),
     )
+
+
+def powers(x: Any) -> Any:
+    """Divides powers by their sum, without a shift."""
+    e = np.exp(x)
+    return e / e.sum(-1, keepdims=True)
+
+
+def shifted(x: Any) -> Any:
+    """Divides powers by their sum, the largest subtracted first."""
+    return powers(x - x.max(-1, keepdims=True))
+
+
+def logs(x: Any) -> Any:
+    """Subtracts the logarithm of the sum of powers, without a shift."""
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+SOFTMAXES: Final[Mapping[str, Function]] = {
+    "softmax": shifted,
+    "softmax, unshifted": powers,
+    "softmax of columns": lambda x: powers(x.T).T,
+    "logarithm of softmax": lambda x: np.log(shifted(x)),
+    "log softmax": lambda x: logs(x - x.max(-1, keepdims=True)),
+    "log softmax, unshifted": logs,
+    "log softmax of columns": lambda x: logs(x.T).T,
+    "powers of log softmax, unshifted": lambda x: np.exp(logs(x)),
+    "loss of a class": lambda x: -logs(x)[np.arange(len(x)), np.zeros(len(x), int)],
+    "loss of another class": lambda x: -logs(x)[np.arange(len(x)), np.ones(len(x), int)],
+    "attention": lambda x: shifted(x) @ np.ones((3, 2), np.float32),
+}
+INF: Final = np.inf
+ROWS: Final = np.array(
+    [
+        [1, 2, 3], [INF, 1, 2], [1, INF, 2], [-INF, 1, 2], [np.nan, 1, 2], [-INF, -INF, -INF], [INF, -INF, 1], [INF, INF, 1],
+        [-0.0, 0, 0],
+    ]
+)  # fmt: skip
+OVERFLOWING: Final = np.array([[100, 1, 2], [-200, -300, -200], [-1e4, -1e4, -1e4]])

@@ -7,8 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+import topos_core as tp
 from tests.core.patterns.check import match_at_result
-from tests.laws.activations import SPELLINGS, VALUES, placed
+from tests.laws.activations import OVERFLOWING, ROWS, SOFTMAXES, SPELLINGS, VALUES, placed
 from topos_core.kernels.home.manifest import Home, prepare
 from topos_core.kernels.kernel import Offer
 from topos_core.matching.activation import read_activation
@@ -83,20 +84,28 @@ def test_a_comparison_says_which_activation_it_is(spelling, name):
     assert named(SPELLINGS[spelling])[1] == name
 
 
-def run(function, specs, inputs):
-    """Runs every match of a program that home offers; gives how many, by pattern."""
+def run(function, specs, inputs, finite=None):
+    """Runs every match of a program that home offers; gives how many, by pattern.
+
+    `finite` collects the offers that say that they stay finite, where NaN and infinities are left to them.
+    """
     tape = trace(function, **specs)
     with np.errstate(all="ignore"):
         values = interpret(tape, inputs, keep=True)
     tally = Counter()
     for match in search(tape, patterns().values()).matches:
-        if not isinstance(Home().offer(tape, match, Request()), Offer):
+        offer = Home().offer(tape, match, Request())
+        if not isinstance(offer, Offer):
             continue
         produced = {"result": match.root, **{name: made[0] for name, made in match.named.items()}}
         out = {name: np.full_like(values[value], 77) for name, value in produced.items()}
         prepare(tape, match, {}).run({name: values[value] for name, value in match.bindings.items()}, out, 1)
         for name, value in produced.items():
             got, want = out[name], values[value]
+            if finite is not None and offer.range is not None:
+                finite[match.pattern] = offer.range
+                assert np.isfinite(got).all(), match.id
+                continue
             np.testing.assert_array_equal(np.isnan(got), np.isnan(want), err_msg=match.id)
             np.testing.assert_array_equal(np.isinf(got), np.isinf(want), err_msg=match.id)
         tally[match.pattern] += 1
@@ -125,3 +134,30 @@ def test_every_place_takes_an_activation():
     for name, pattern in wanted.items():
         tape = trace(places[name].function, **places[name].specs)
         assert match_at_result(tape, search(tape, patterns().values()), pattern) is not None, name
+
+
+@pytest.mark.parametrize("spelling", SOFTMAXES)
+def test_a_softmax_of_special_values_is_as_recorded(spelling):
+    for kind in ("f4", "f8"):
+        specs = {"x": f"f{8 * int(kind[1])}[{len(ROWS)},3]"}
+        tally = run(lambda x: SOFTMAXES[spelling](x), specs, [ROWS.astype(kind)])
+        assert tally["softmax"] or tally["log_softmax"]
+
+
+@pytest.mark.parametrize("spelling", SOFTMAXES)
+def test_a_softmax_that_overflows_is_as_recorded_or_says_that_it_is_not(spelling):
+    said = {}
+    run(lambda x: SOFTMAXES[spelling](x), {"x": f"f32[{len(OVERFLOWING)},3]"}, [OVERFLOWING.astype("f4")], said)
+    unshifted = spelling not in ("softmax", "logarithm of softmax", "log softmax", "attention")
+    assert set(said.values()) == ({"shift"} if unshifted else set())
+
+
+def test_a_plan_says_where_its_kernels_stay_finite():
+    for function, spec, words in (
+        (SOFTMAXES["softmax, unshifted"], "f32[512,512]", "it subtracts the largest first"),
+        (SPELLINGS["gelu by tanh"], "f16[512,512]", "it keeps its steps in f32"),
+    ):
+        plan = tp.plan(tp.trace(function, x=spec), machine="reference", cost="always")
+        assert words in plan.describe()
+        plan = tp.plan(tp.trace(function, x=spec), machine="reference", cost="always", fidelity="exact")
+        assert words not in plan.describe()

@@ -313,6 +313,8 @@ class Composer:
             if d.offer is not None and d.offer.envelope is not None:
                 envelope = d.offer.envelope
                 found.append(phrases.error_bound(envelope.relative, envelope.absolute, display(envelope.probe)))
+            if d.offer is not None and d.offer.range is not None:
+                found.append(phrases.stays_finite(d.offer.range))
         elif d.verdict == "blocked":
             found.append(phrases.would_cost(numbers["price"], machine))
             smaller = [facts.title(c.match.pattern, c.match.facts) for c in self._inside.get(d.match.id, ())]

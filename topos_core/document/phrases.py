@@ -6,7 +6,7 @@ Lower case, no full stop. Arguments are display-ready; nothing here looks at a t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:  # servers say these sentences, and load no NumPy
     from topos_core.plan.decision import Number
@@ -130,6 +130,15 @@ def unlisted(count: int) -> str:
     """Says how many declined regions are counted but not listed."""
     runs = "runs as fast as recorded and is" if count == 1 else "run as fast as recorded and are"
     return f"{count} of the declined {runs} not listed"
+
+
+def stays_finite(way: Literal["shift", "f32"]) -> str:
+    """Says where a kernel gives numbers although the recorded ops give none."""
+    if way == "shift":
+        return "where exp overflows or vanishes as recorded (inf or NaN), the kernel's result is finite: it subtracts the largest first"
+    return (
+        "where a recorded f16 step overflows (inf or NaN), the kernel's result may be finite: it keeps its steps in f32"
+    )
 
 
 def covered(winner: str, place: str) -> str:

@@ -42,6 +42,8 @@ class Offer:
         calls: What starting it costs, in calls of a plain kernel: vectors that are made ready first count here.
         any_order: Whether the root may have any order of axes in memory at no extra cost; else it should be C-contiguous.
         in_place: Bindings that the root may be written over: every element is read where it is written, and nowhere else.
+        range: Why it gives numbers where recorded steps overflow: `shift` subtracts the largest exponent first, `f32` keeps the
+            steps of f16 ops in f32; None where it overflows as recorded.
     """
 
     kernel: str
@@ -53,6 +55,7 @@ class Offer:
     calls: float = 1.0
     any_order: bool = False
     in_place: tuple[str, ...] = ()
+    range: Literal["shift", "f32"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

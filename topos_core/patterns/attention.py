@@ -149,8 +149,9 @@ def guarded_late(
 def facts(found: Found) -> CoreFacts | None:
     """Gives the facts of a match.
 
-    `mask` is none, added, keeps or hides; `fill_scaled`, `causal` and `widened` are yes or no: `causal` says of a constant
-    mask that position i sees keys 0 to i, `widened` that softmax is computed in f32 and rounded.
+    `mask` is none, added, keeps or hides; `fill_scaled`, `causal`, `widened` and `shifted` are yes or no: `causal` says of a
+    constant mask that position i sees keys 0 to i, `widened` that softmax is computed in f32 and rounded, `shifted` that
+    the largest score is subtracted first.
     """
     form = found.template.form
     bound = set(found.template.holes)
@@ -160,7 +161,8 @@ def facts(found: Found) -> CoreFacts | None:
     kind = "keeps" if decides == "keep" else mask
     causal = "yes" if decides in bound and _is_triangle(found, decides, kind) else "no"
     widened = "yes" if form in (widened_f16, widened_bf16) else "no"
-    return core_facts(found, mask=mask, fill_scaled=scaled, causal=causal, widened=widened)
+    shifted = "no" if form is unshifted else "yes"
+    return core_facts(found, mask=mask, fill_scaled=scaled, causal=causal, widened=widened, shifted=shifted)
 
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -92,7 +92,7 @@ def find(context: Context, root: int, /) -> Match | None:
         bindings = {"logits": logs.bindings["x"], "target": inner.bindings[other]}
         layouts = {"logits": logs.facts.layouts["x"], "target": known.layouts[other]}
         between = [inner.bindings["classes"]] if by_number else []
-        of = replace(known, layouts=layouts, constants={})
+        of = replace(known, layouts=layouts, constants={}, options={**known.options, **logs.facts.options})
         return joined(context, IDENTIFIER, root, [inner, logs], bindings, of, between)
     return None
 
@@ -126,9 +126,10 @@ def _of_rows(found: Found, hole: str, logs: Found | None) -> CoreFacts | None:
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
     by_number, reduction = facts.options["target"] == "class", facts.options["reduction"]
+    is_shifted = facts.options["shifted"] == "yes"
 
     def loss(logits: Any, target: Any) -> Any:
-        shifted = logits - logits.max(1, keepdims=True)
+        shifted = logits - logits.max(1, keepdims=True) if is_shifted else logits
         logs = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
         each = by_class(logs, target, np.arange(logits.shape[1])) if by_number else -(target * logs).sum(1)
         return each if reduction == "none" else each.sum() if reduction == "sum" else each.mean()

@@ -26,6 +26,7 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
+from topos_core.matching.binding import Found
 from topos_core.matching.declared import Lookalike, Term, anchor
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
@@ -64,9 +65,15 @@ def guarded(x: Any, epsilon: float) -> Any:
     return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True) + epsilon)
 
 
+def facts(found: Found) -> CoreFacts | None:
+    """Gives the facts of a match; `shifted` says whether the maximum is subtracted first: at +inf that is another result."""
+    return core_facts(found, shifted="no" if found.template.form is unshifted else "yes")
+
+
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Computes the match's own formula, shifted."""
-    return evaluated(TERM.holes, facts, arrays, "k n", formula)
+    """Computes the match's own formula."""
+    form = formula if facts.options["shifted"] == "yes" else unshifted
+    return evaluated(TERM.holes, facts, arrays, "k n", form)
 
 
 def work(tape: Tape, match: Match) -> Work:
@@ -78,7 +85,7 @@ def work(tape: Tape, match: Match) -> Work:
 
 TERM = Term(
     formula=formula,
-    facts=core_facts,
+    facts=facts,
     holes={"x": "k n"},
     forms=(summed, unshifted, of_softmax),
     lookalikes=(

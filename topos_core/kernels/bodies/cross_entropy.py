@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import PAIR
 from topos_core.kernels.vocabulary.emitter import Emitter
@@ -15,16 +17,21 @@ from topos_core.kernels.vocabulary.memory import loader, logarithm, reader, smal
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.totals import row_maximum, row_totals
 from topos_core.kernels.vocabulary.transcendental import exp
+from topos_core.tape.type import numpy_dtype
 
 get = reader(PAIR)
 
 
 def kernel(host: Host, dtype: str, target: str) -> Any:
-    """Makes the kernel (block, worker) of a `PAIR` block: `x` logits, `other` i64 classes or probabilities."""
+    """Makes the kernel (block, worker) of a `PAIR` block: `x` logits, `other` i64 classes or probabilities.
+
+    `target` is class, probability, or unshifted for classes where no maximum is recorded: +inf is NaN in its own place only.
+    """
     scalar, double = SCALARS[dtype], SCALARS["f64"]
     size, wide = scalar.bytes, double.numba
     load_one, load, store = loader(scalar), loader(double), storer(double)
     largest = row_maximum(host, scalar)
+    highest = numpy_dtype(dtype).type(np.finfo(numpy_dtype(dtype)).max if target == "unshifted" else np.inf)
     add_powers = row_totals(host, scalar, lambda emitter, x, top: (exp(emitter, emitter.sub(x[0], top)),), 1)
     add_weighted = row_totals(host, scalar, _weighted, 2, sources=2)
 
@@ -39,6 +46,7 @@ def kernel(host: Host, dtype: str, target: str) -> Any:
                 store(total, 0, 0.0)
                 if chosen >= 0 and chosen < columns:  # a number of no class chooses nothing, as recorded
                     top = largest(x, columns)
+                    top = top if top < highest else highest
                     add_powers(total, x, top, columns)
                     store(total, 0, logarithm(load(total, 0)) - (wide(load_one(x, chosen)) - wide(top)))
             item = take(get(args, "counter"))
@@ -60,7 +68,7 @@ def kernel(host: Host, dtype: str, target: str) -> Any:
                 store(get(args, "totals"), row, loss)
             item = take(get(args, "counter"))
 
-    return by_class if target == "class" else by_probability
+    return by_probability if target == "probability" else by_class
 
 
 def _weighted(emitter: Emitter, elements: Sequence[Any], top: Any) -> Sequence[Any]:

@@ -38,7 +38,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
     bounded = row_map(
         host, scalar, (1,), lambda emitter, operands: emitter.at_most(operands[0], emitter.constant(highest))
     )
-    logs, bounds = int(kind == "log_softmax"), int(kind == "unshifted")
+    logs, bounds = int(kind.startswith("log")), int(kind.endswith("unshifted"))
 
     def softmax(args, worker):  # type: ignore[no-untyped-def]
         count, inner, chunk = get(args, "count"), get(args, "inner"), get(args, "chunk")

@@ -23,13 +23,13 @@ get = reader(ROWS)
 def kernel(host: Host, dtype: str, kind: str) -> Any:
     """Makes the kernel (block, worker) of a `ROWS` block whose inner extent is 1; scratch is one double.
 
-    `kind` is softmax, log_softmax or unshifted: recorded without a shift, +inf becomes NaN in its own place only, so the
-    shift that keeps the powers in range stays finite.
+    `kind` is softmax or log_softmax, or unshifted or log_unshifted: recorded without a shift, +inf becomes NaN in its own
+    place only, so the shift that keeps the powers in range stays finite.
     """
     scalar = SCALARS[dtype]
     size, number = scalar.bytes, scalar.numba
     load, store = loader(SCALARS["f64"]), storer(SCALARS["f64"])
-    highest = numpy_dtype(dtype).type(np.finfo(numpy_dtype(dtype)).max if kind == "unshifted" else np.inf)
+    highest = numpy_dtype(dtype).type(np.finfo(numpy_dtype(dtype)).max if kind.endswith("unshifted") else np.inf)
     largest = row_maximum(host, scalar)
     add_powers = row_totals(host, scalar, lambda emitter, x, top: (exp(emitter, emitter.sub(x[0], top)),), 1)
     store_powers = row_map_total(host, scalar, lambda emitter, x, top: exp(emitter, emitter.sub(x, top)))
@@ -61,12 +61,13 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
             for row in range(first, smaller(get(args, "outer"), first + get(args, "chunk"))):
                 x, out = get(args, "x") + row * count * size, get(args, "out") + row * count * size
                 top = largest(x, count)
+                top = top if top < highest else highest
                 store(total, 0, 0.0)
                 add_powers(total, x, top, count)
                 subtract(out, x, top, number(logarithm(load(total, 0))), count)
             item = take(get(args, "counter"))
 
-    return log_softmax if kind == "log_softmax" else softmax
+    return log_softmax if kind.startswith("log") else softmax
 
 
 def _less(emitter: Emitter, operands: Sequence[Any]) -> Any:

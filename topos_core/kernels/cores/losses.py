@@ -113,4 +113,6 @@ def squared_difference(facts: CoreFacts, dtype: str) -> SquaredDifference:
 def cross_entropy(facts: CoreFacts, dtype: str) -> CrossEntropy:
     """Compiles the kernel of a cross entropy."""
     computed = "f64" if dtype == "f64" else "f32"
-    return CrossEntropy(facts, numpy_dtype(computed), kernel("cross_entropy", computed, facts.options["target"]))
+    unshifted = facts.options["target"] == "class" and facts.options["shifted"] == "no"
+    variant = "unshifted" if unshifted else facts.options["target"]
+    return CrossEntropy(facts, numpy_dtype(computed), kernel("cross_entropy", computed, variant))

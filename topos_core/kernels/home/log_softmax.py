@@ -29,4 +29,5 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
 def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:
     """Chooses rows or columns."""
     dtype = tape.ops[match.root].type.dtype
-    return make_runner(match.facts, dtype, "softmax", ("log_softmax",), columns=True)
+    variant = "log_softmax" if match.facts.options["shifted"] == "yes" else "log_unshifted"
+    return make_runner(match.facts, dtype, "softmax", (variant,), columns=True)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Literal
 
 import numpy as np
 
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.prepared import Prepared
+from topos_core.matching.facts import CoreFacts, MultiHeadFacts
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 
 WITH_VARIANTS = ("convolution", "conv_bn_activation")
+STEPWISE = ("elementwise_chain", "sibling_elementwise")
+"""Patterns whose kernels round every step as it is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,9 @@ class Home:
         if match.pattern not in patterns():
             return Decline("TP206", "no-kernel", f"home has no kernel for {match.pattern}")
         answer: Offer | Decline = _file(match.pattern).offer(tape, match, terms)
-        return answer
+        if isinstance(answer, Decline) or answer.exact:
+            return answer
+        return replace(answer, range=_range(tape, match))
 
 
 def prepare(
@@ -54,6 +60,15 @@ def prepare(
         make(tape, match, constants, off) if match.pattern in WITH_VARIANTS else make(tape, match, constants)
     )
     return prepared
+
+
+def _range(tape: Tape, match: Match) -> Literal["shift", "f32"] | None:
+    """Tells whether a kernel stays finite where recorded steps overflow, and by what."""
+    inner = match.facts.attention if isinstance(match.facts, MultiHeadFacts) else match.facts
+    if isinstance(inner, CoreFacts) and inner.options.get("shifted") == "no":
+        return "shift"
+    narrow = any(tape.ops[value].type.dtype == "f16" for value in match.interior & match.computing)
+    return "f32" if narrow and match.pattern not in STEPWISE else None
 
 
 @cache
