@@ -68,6 +68,8 @@ class Uses:
             operands.sort()
         if op.name == "constant":
             return op.name, op.type, content(op.attributes["value"])
+        if op.name == "pad":  # a fill of -0 equals one of 0, and is another number
+            return op.name, tuple(operands), repr(op.attributes), op.type
         return op.name, tuple(operands), tuple(op.attributes.values()), op.type
 
     def _through(self, op: Op) -> int | None:

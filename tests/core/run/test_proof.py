@@ -13,6 +13,7 @@ from topos_core.matching.catalog import patterns
 from topos_core.matching.formula import ACTIVATIONS
 from topos_core.matching.search import search
 from topos_core.run.proof import difference, prove
+from topos_core.tape.type import numpy_dtype
 
 
 def found(pattern, function, **specs):
@@ -132,3 +133,19 @@ def test_a_proof_is_plain_data():
     row = proof.to_json()
     assert row["id"] == match.id
     assert (row["verdict"], row["answer"], row["difference"]) == ("proved", "true", None)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+@pytest.mark.parametrize(("on_q", "on_k"), [(0.1, 0.3), (0.35, 0.35), (0.3, 1.0)])
+def test_scales_on_queries_and_keys_are_the_product_of_what_a_narrow_dtype_holds(dtype, on_q, on_k):
+    def program(q, k, v):
+        scores = (q * on_q) @ (k * on_k).swapaxes(-1, -2)
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        return powers / powers.sum(-1, keepdims=True) @ v
+
+    tape, match = found("attention", program, **dict.fromkeys("qkv", f"{dtype}[2,4,8]"))
+    held = numpy_dtype(dtype).type
+    assert match.facts.constants["scale"] == pytest.approx(float(held(on_q)) * float(held(on_k)), rel=1e-12)
+    (proof,) = prove(tape, [match])
+    assert proof.verdict in ("proved", "measured")
+    assert proof.difference is None or proof.difference < 1e-12
