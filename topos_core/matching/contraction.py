@@ -223,12 +223,12 @@ class Forms:
         return op.name == "constant" and not isinstance(op.attributes["value"], np.ndarray)
 
     def _is_neutral(self, value: int, name: str) -> bool:
-        """Says whether a value is a splat that a fold may start from: 0 for a sum, -inf for a maximum."""
+        """Says whether a value is one number that a fold may start from: 0 for a sum, -inf for a maximum."""
         view = self._views.of(value)
         op = self.tape.ops[view.base]
-        if op.name != "constant" or view.bounds or isinstance(op.attributes["value"], np.ndarray):
+        if op.name != "constant" or view.bounds:
             return False
-        return bool(neutral(FOLDS[name], op.type.dtype) == op.attributes["value"])
+        return bool(np.all(op.attributes["value"] == neutral(FOLDS[name], op.type.dtype)))
 
     def _sole_reader(self, value: int) -> int | None:
         readers = self._readers[value]

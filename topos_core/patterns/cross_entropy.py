@@ -2,8 +2,9 @@
 
 Recognises
     Minus the log probability of the target, where `log_softmax` of the logits is recognised in any of its spellings: the
-    target as class numbers compared with a count along the classes, or as probabilities or one-hot rows; per example, summed
-    or averaged over all examples (`reduction`: none, sum or mean).
+    target as class numbers compared with a count along the classes or looked up in its row (`logs[np.arange(rows), target]`,
+    `take_along_axis`), or as probabilities or one-hot rows; per example, summed or averaged over all examples (`reduction`:
+    none, sum or mean).
 
 Why it pays
     One kernel reads the logits once and writes one number per example; the recorded ops write and read them about six times.
@@ -12,7 +13,8 @@ Declines when
     The log probabilities are read elsewhere (that is a shared interior).
 
 Not recognised
-    Class weights, label smoothing that is added afterwards, ignored classes, indices by gather.
+    Class weights, label smoothing that is added afterwards, ignored classes; class numbers that are looked up and may lie
+    outside of their row (an input without a range, `i64[8]` for `i64[8]<10`), or along another axis than the last.
 
 Source
     Good, Rational Decisions (1952).
@@ -20,7 +22,7 @@ Source
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +31,9 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, answers, found_at, places
 from topos_core.matching.binding import Found
+from topos_core.matching.class_lookup import Lookup, lookups
 from topos_core.matching.declared import Form, Term
-from topos_core.matching.facts import CoreFacts
+from topos_core.matching.facts import CoreFacts, Layout
 from topos_core.matching.joining import joined, match_at
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
@@ -77,6 +80,9 @@ def facts(found: Found) -> CoreFacts | None:
 
 def find(context: Context, root: int, /) -> Match | None:
     """Gives the loss at `root` where its log probabilities are those of logits."""
+    lookup = context.once(lookups).get(root)
+    if lookup is not None:
+        return _looked_up(context, root, lookup)
     inner = context.once(answers).get((IDENTIFIER, root))
     found = found_at(context, IDENTIFIER, root)
     if not isinstance(inner, Match) or found is None:
@@ -95,6 +101,41 @@ def find(context: Context, root: int, /) -> Match | None:
         of = replace(known, layouts=layouts, constants={}, options={**known.options, **logs.facts.options})
         return joined(context, IDENTIFIER, root, [inner, logs], bindings, of, between)
     return None
+
+
+def _looked_up(context: Context, root: int, lookup: Lookup) -> Match | None:
+    """Gives the loss whose log probabilities are looked up in rows, the classes last."""
+    logs = match_at(context, "log_softmax", lookup.base)
+    if logs is None:
+        return None
+    rows, columns = logs.facts.extents["k"], logs.facts.extents["n"]
+    order = [(role, rank) for role, rank in zip(logs.facts.result.roles, logs.facts.result.rank, strict=True)]
+    if order != sorted(order) or context.op(lookup.target).type.size != rows:
+        return None
+    reduction = _reduction(lookup, rows)
+    if reduction is None:
+        return None
+    vector = Layout((rows,), ("k",), (0,))
+    facts = CoreFacts(
+        {"logits": logs.facts.layouts["x"], "target": vector},
+        vector if reduction == "none" else Layout((), (), ()),
+        {"k": rows, "n": columns},
+        options={"target": "class", "reduction": reduction, **logs.facts.options},
+    )
+    bindings = {"logits": logs.bindings["x"], "target": lookup.target}
+    return joined(context, IDENTIFIER, root, [logs], bindings, facts, lookup.between)
+
+
+def _reduction(lookup: Lookup, rows: int) -> str | None:
+    """Tells by the factor whether chosen log probabilities are negated, added up or averaged."""
+    if close(lookup.factor, -1.0, CLOSE):
+        return "sum" if lookup.summed else "none"
+    return "mean" if lookup.summed and close(lookup.factor * rows, -1.0, CLOSE) else None
+
+
+def _places(context: Context) -> Collection[int]:
+    """Lists where a comparison with class numbers ends, and where a lookup does."""
+    return {*places(IDENTIFIER)(context), *context.once(lookups)}
 
 
 def _of_rows(found: Found, hole: str, logs: Found | None) -> CoreFacts | None:
@@ -184,6 +225,14 @@ def _by_number(logits: Any, target: Any) -> Any:
     return -np.where(target[:, None] == np.arange(7), _logs(logits), 0).sum(-1).mean()
 
 
+def _looked_up_by_number(logits: Any, target: Any) -> Any:
+    return -_logs(logits)[np.arange(5), target].mean()
+
+
+def _along_axis(logits: Any, target: Any) -> Any:
+    return -np.take_along_axis(_logs(logits), target[:, None], axis=-1)[:, 0]
+
+
 def _by_rows(logits: Any, target: Any) -> Any:
     return -(target * _logs(logits)).sum(-1)
 
@@ -197,11 +246,13 @@ PATTERN = Pattern(
     documentation=__doc__ or "",
     roots=ROOTS,
     find=find,
-    where=places(IDENTIFIER),
+    where=_places,
     work=work,
     evaluate=evaluate,
     examples=(
         Example("class numbers, averaged", _by_number, {"logits": "f32[5,7]", "target": "i64[5]<7"}),
+        Example("looked up, averaged", _looked_up_by_number, {"logits": "f32[5,7]", "target": "i64[5]<7"}),
+        Example("taken along an axis", _along_axis, {"logits": "f32[5,7]", "target": "i64[5]<7"}),
         Example("probabilities, per example", _by_rows, {"logits": "f32[5,7]", "target": "f32[5,7]"}),
     ),
     counterexamples=(Example("of probabilities", _of_probabilities, {"logits": "f32[5,7]", "target": "f32[5,7]"}),),

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.core.patterns.check import check, searched
+from tests.core.patterns.check import check, match_at_result, searched
 from topos_core import nn
 from topos_core.recording.elementary import logsumexp
 
@@ -39,7 +39,7 @@ def by_nn(z, t):
 @pytest.mark.parametrize("spelling", [by_class, by_class_turned, by_class_commuted, by_nn])
 def test_every_spelling_by_class_numbers_is_one_loss(spelling):
     match = check("cross_entropy", spelling, CLASS)
-    assert match.facts.options == {"target": "class", "reduction": "mean"}
+    assert match.facts.options == {"target": "class", "reduction": "mean", "shifted": "yes"}
     assert set(match.bindings) == {"logits", "target"}
 
 
@@ -65,7 +65,7 @@ def by_einsum(z, t):
 @pytest.mark.parametrize("spelling", [by_rows, by_rows_commuted, by_einsum])
 def test_every_spelling_by_probabilities_is_one_loss(spelling):
     match = check("cross_entropy", spelling, ROWS)
-    assert match.facts.options == {"target": "probability", "reduction": "none"}
+    assert match.facts.options == {"target": "probability", "reduction": "none", "shifted": "yes"}
 
 
 def test_classes_may_lie_on_another_axis():
@@ -88,3 +88,38 @@ def filled(z, t):
 def test_look_alikes_are_refused(program):
     _, pool = searched(program, CLASS)
     assert [m for m in pool.matches if m.pattern == "cross_entropy"] == []
+
+
+def looked_up(z, t):
+    return -logs(z)[np.arange(5), t]
+
+
+def along_axis(z, t):
+    return -np.take_along_axis(logs(z), t[:, None], axis=1).mean()
+
+
+def divided(z, t):
+    return np.sum(logs(z)[np.arange(5), t]) / -5
+
+
+@pytest.mark.parametrize(("spelling", "reduction"), [(looked_up, "none"), (along_axis, "mean"), (divided, "mean")])
+def test_a_class_that_is_looked_up_in_its_row_is_one_loss(spelling, reduction):
+    match = check("cross_entropy", spelling, CLASS)
+    assert match.facts.options == {"target": "class", "reduction": reduction, "shifted": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("program", "specs"),
+    [
+        (looked_up, {"z": "f64[5,7]", "t": "i64[5]"}),  # a number of no class reads another row
+        (looked_up, {"z": "f64[5,7]", "t": "i64[5]<8"}),
+        (lambda z, t: -logs(z)[np.arange(5)[::-1], t], CLASS),
+        (lambda z, t: -logs(z).T[t, np.arange(5)], CLASS),
+        (lambda z, t: -logs(z)[np.arange(5), t].sum() * 0.3, CLASS),
+        (lambda z, t: np.exp(logs(z)[np.arange(5), t]), CLASS),
+    ],
+    ids=["no range", "a wider range", "rows reversed", "another layout", "weighted", "not negated"],
+)
+def test_what_is_looked_up_otherwise_is_no_loss(program, specs):
+    tape, pool = searched(program, specs)
+    assert match_at_result(tape, pool, "cross_entropy") is None

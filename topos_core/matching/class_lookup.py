@@ -1,0 +1,135 @@
+"""One element of every row, looked up by a class number, and what a loss makes of them: signs, factors, a sum over all.
+
+NumPy's `x[np.arange(rows), target]` and `take_along_axis` record a gather of the flattened rows at `row * columns + target`.
+A number outside of its row would read another row, so only targets that are known to lie inside are read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from topos_core.tape.op import Op
+
+if TYPE_CHECKING:
+    from topos_core.matching.context import Context
+
+LONGEST: Final = 12
+"""Ops behind a lookup that are followed."""
+
+
+class Lookup(NamedTuple):
+    """A value made of one element per row.
+
+    Args:
+        base: The value whose rows are read.
+        target: The class numbers, one per row in row-major order.
+        factor: What every element is multiplied by.
+        summed: Whether they are added up.
+        between: The values between base, target and this one.
+    """
+
+    base: int
+    target: int
+    factor: float
+    summed: bool
+    between: frozenset[int]
+
+
+def lookups(context: Context) -> dict[int, Lookup]:
+    """Gives every value that is made of one element per row by signs, factors, reshapes and a sum over all rows."""
+    found: dict[int, Lookup] = {}
+    for value, op in enumerate(context.tape.ops):
+        if op.name == "gather" and context.is_live(value):
+            first = _read(context, op)
+            if first is not None:
+                found[value] = first
+                found.update(_behind(context, value, first))
+    return found
+
+
+def _read(context: Context, op: Op) -> Lookup | None:
+    """Reads a gather of flattened rows."""
+    flat, index = op.operands
+    between = set()
+    while context.op(index).name == "reshape":
+        between.add(index)
+        (index,) = context.op(index).operands
+    rows = context.op(index)
+    base = flat
+    while context.op(base).name == "reshape":
+        between.add(base)
+        (base,) = context.op(base).operands
+    shape = context.op(base).type.shape
+    if rows.name != "add" or len(context.op(flat).type.shape) != 1 or len(shape) < 2:
+        return None
+    count = rows.type.size
+    columns = context.op(flat).type.size // count if count else 0
+    if count == 0 or columns * count != context.op(flat).type.size or op.type.size != count:
+        return None
+    between.add(index)
+    for table, target in (rows.operands, reversed(rows.operands)):
+        known = context.op(table).attributes.get("value") if context.op(table).name == "constant" else None
+        if not isinstance(known, np.ndarray) or not (known.reshape(-1) == np.arange(count) * columns).all():
+            continue
+        through = {table}
+        while context.op(target).name == "reshape":
+            through.add(target)
+            (target,) = context.op(target).operands
+        if context.op(target).type.size == count and _below(context, target, columns):
+            return Lookup(base, target, 1.0, False, frozenset(between | through))
+    return None
+
+
+def _below(context: Context, value: int, columns: int) -> bool:
+    """Says whether integers are known to lie in `[0, columns)`."""
+    while context.op(value).name in ("reshape", "permute", "cast"):
+        (value,) = context.op(value).operands
+    op = context.op(value)
+    if op.name == "argmax":
+        return math.prod(context.op(op.operands[0]).type.shape) // max(op.type.size, 1) <= columns
+    low, high = context.tape.ranges.get(value, (-1, 0))
+    return op.name == "input" and low >= 0 and high <= columns
+
+
+def _behind(context: Context, value: int, known: Lookup) -> Iterator[tuple[int, Lookup]]:
+    """Follows what reads a lookup alone."""
+    for _ in range(LONGEST):
+        readers = context.readers[value]
+        if len(readers) != 1:
+            return
+        (reader,) = readers
+        factor = _factor(context, context.op(reader), value)
+        if factor is None:
+            return
+        op = context.op(reader)
+        operands = {operand for operand in op.operands if operand != value}
+        summed = known.summed or (op.name == "sum" and context.op(value).type.size > 1)
+        between = known.between | {value} | operands
+        known = known._replace(factor=known.factor * factor, summed=summed, between=between)
+        value = reader
+        yield value, known
+
+
+def _factor(context: Context, op: Op, value: int) -> float | None:
+    """Gives what an op multiplies by; 1 where it only moves or adds up; None where it does something else."""
+    match op.name:
+        case "neg":
+            return -1.0
+        case "reshape":
+            return 1.0
+        case "sum":
+            return 1.0 if op.type.size == 1 else None
+        case "mul" | "div":
+            other = op.operands[1] if op.operands[0] == value else op.operands[0]
+            number = context.op(context.view(other).base)
+            if number.name != "constant" or np.ndim(number.attributes["value"]):
+                return None
+            scale = float(number.attributes["value"])
+            if op.name == "mul":
+                return scale
+            return 1 / scale if op.operands[0] == value and scale else None
+    return None
