@@ -124,7 +124,13 @@ def added_table(q, k, v):
 )  # fmt: skip
 def test_a_constant_triangle_is_causal(spelling, mask, scaled):
     match = check("attention", spelling, QKV)
-    assert dict(match.facts.options) == {"mask": mask, "fill_scaled": scaled, "causal": "yes", "widened": "no"}
+    assert dict(match.facts.options) == {
+        "mask": mask,
+        "fill_scaled": scaled,
+        "causal": "yes",
+        "widened": "no",
+        "shifted": "yes",
+    }
 
 
 def test_a_boolean_mask_may_be_given():
