@@ -99,7 +99,8 @@ def _recognised(context: Context) -> _Answers:
     """Recognises every term of the search at once."""
     terms = {pattern.identifier: pattern.term for pattern in context.patterns if pattern.term is not None}
     keys = keys_of(context)
-    recognised = recognise(keys, Index([Named(name, term) for name, term in terms.items()]))
+    index = Index([Named(name, term) for name, term in terms.items()])
+    recognised = recognise(keys, index, remember=context.remember)
     missed, stopped = sifted(keys, recognised)
     out: dict[tuple[str, int], Match | NearMiss] = {}
     for miss in missed:

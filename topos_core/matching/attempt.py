@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from topos_core.matching.core import WIDEST
-from topos_core.matching.func import Form, Func, Kid, Map, adds_nothing, composed, uncast, used
+from topos_core.matching.func import Form, Func, Kid, Map, composed, uncast, used
 from topos_core.matching.products import power
 from topos_core.matching.symbol import Coefficient, power_of, quotient
 from topos_core.matching.template import Template
@@ -86,6 +86,8 @@ class Attempt:
         self.choices: list[int] = []
         self.steps = self.compared = 0
         self.stage = STRUCTURE
+        self.front: Coefficient | None = None  # what stands before the whole, and
+        self.fits = False  # whether its digits fit: filled in once the structure has matched
         self.failure: Failure | None = None
         self.labels: dict[str, list[int]] = {}  # filled in by `labelled`
         self.known: dict[str, float] = {}  # filled in by `solved`
@@ -135,7 +137,7 @@ class Attempt:
                 self.steps += 1
             return factor
         if kind != func.kind:
-            if adds_nothing(func):
+            if func.adds_nothing:
                 kid = func.kids[0]
                 factor = self.match(template, kid.func, composed(kid.map, map_))
                 return None if factor is None else factor * kid.weight
@@ -395,7 +397,7 @@ class Attempt:
             e = alias[e]
         if d == e:
             return True
-        if self.extents[d] != self.extents[e]:
+        if not self._is_one_extent(d, e):
             return False
         if d in self.reduced and (e not in self.reduced or e < d):
             self._set(alias, d, e)
@@ -404,6 +406,17 @@ class Attempt:
         else:
             return False
         return True
+
+    def _is_one_extent(self, d: int, e: int) -> bool:
+        return self.extents[d] == self.extents[e]
+
+    def whole(self) -> Attempt:
+        """Gives the try with all that it tells; see `recalled.Refusal`."""
+        return self
+
+    def covered(self) -> set[int]:
+        """Collects the numbers of the functions that it holds."""
+        return {held.func.number for held in self.held}
 
     def equate(self, found: Coefficient, expected: Coefficient, what: str, func: Func) -> None:
         """Keeps an equation for later; equal numbers are no equation."""
@@ -431,7 +444,7 @@ def _may_be(template: Func, func: Func) -> bool:
     if template.kind == "hole":
         return True
     if func.kind != template.kind:
-        return adds_nothing(func) and _may_be(template, func.kids[0].func)
+        return func.adds_nothing and _may_be(template, func.kids[0].func)
     return func.name == template.name or (template.kind == "reduce" and {template.name, func.name} == _EXTREMES)
 
 

@@ -25,13 +25,15 @@ class Context:
     Args:
         tape: What is searched.
         patterns: The patterns of the search: those that are terms are tried together.
+        remember: Whether functions that look alike are tried once.
 
     Attributes:
         walked: How many values `region` has looked at.
     """
 
-    def __init__(self, tape: Tape, patterns: Sequence[Pattern] = ()) -> None:
+    def __init__(self, tape: Tape, patterns: Sequence[Pattern] = (), *, remember: bool = True) -> None:
         self.tape = tape
+        self.remember = remember
         self.patterns = tuple(patterns)
         self.identifiers = frozenset(pattern.identifier for pattern in self.patterns)
         self.readers = live_readers(tape)

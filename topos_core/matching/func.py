@@ -61,11 +61,18 @@ class Func:
         width: Operands there would be if nested sums or products were opened by one level.
         maker: The first value of the tape that is a multiple of it, or -1.
         written: The two operands of a sum or product as their author wrote them, where flattening took one apart; else none.
+        adds_nothing: Whether it is another function plus zero: kept apart for the sign of its zeros, and else the same.
+        local, links, strides: What `remembered.py` reads of it: the number of its local structure, its operands, and the
+            coefficients in their maps.
     """
 
     __slots__ = (
-        "constant", "heads", "kids", "kind", "maker", "name", "number", "reach", "reduced", "shape", "width", "written",
+        "adds_nothing", "constant", "heads", "kids", "kind", "links", "local", "maker", "name", "number", "reach",
+        "reduced", "shape", "strides", "width", "written",
     )  # fmt: skip
+
+    links: tuple[Func, ...]
+    strides: tuple[int, ...]
 
     heads: tuple[int, ...]
     reach: tuple[int, ...]
@@ -84,10 +91,12 @@ class Func:
         self.number, self.kind, self.name, self.kids, self.constant = number, kind, name, kids, constant
         self.shape, self.reduced, self.maker = shape, reduced, -1
         self.written: tuple[Kid, ...] = ()
+        self.adds_nothing = kind == "sum" and len(kids) == 1 and constant == 0
+        self.local = -1
         self.width = len(kids)
         bit = head(kind, name)
         levels, reach = [bit] * DEPTH, [bit, 0, 0, 0]
-        hides = not (is_cast(kind, name) or adds_nothing(self))  # a cast in the wrong place is worth telling
+        hides = not (is_cast(kind, name) or self.adds_nothing)  # a cast in the wrong place is worth telling
         opens = "product" if kind in ("product", "reduce") else "sum" if kind == "sum" else None
         for kid in kids:
             func = kid.func
@@ -240,14 +249,9 @@ def is_cast(kind: Kind, name: str) -> bool:
     return kind == "apply" and name.startswith("cast")
 
 
-def adds_nothing(func: Func) -> bool:
-    """Says whether a function is another one plus zero: kept apart for the sign of its zeros, and else the same."""
-    return func.kind == "sum" and len(func.kids) == 1 and func.constant == 0
-
-
 def uncast(func: Func) -> Func:
     """Looks through casts and added zeros."""
-    while is_cast(func.kind, func.name) or adds_nothing(func):
+    while is_cast(func.kind, func.name) or func.adds_nothing:
         func = func.kids[0].func
     return func
 

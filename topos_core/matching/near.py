@@ -19,14 +19,14 @@ def sifted(keys: Keys, recognised: Recognised) -> tuple[list[Missed], Mapping[tu
     found = recognised.found
     owners: dict[int, list[Found]] = {}
     for match in found:
-        for number in {held.func.number for held in match.attempt.held}:
+        for number in match.attempt.covered():
             owners.setdefault(number, []).append(match)
     roots = {(match.identifier, keys.funcs[match.root].number) for match in found}
     stopped: dict[tuple[str, int], list[Missed]] = {}
     best: dict[int, Missed] = {}
     known = _outermost([missed for missed in recognised.missed if missed.template.lookalike is not None])
     told = {id(missed) for missed in known}
-    covered = {held.func.number for missed in known for held in missed.attempt.held}
+    covered = {number for missed in known for number in missed.attempt.covered()}
     for missed in recognised.missed:
         if missed.template.lookalike is not None and id(missed) not in told:
             continue
@@ -48,9 +48,7 @@ def sifted(keys: Keys, recognised: Recognised) -> tuple[list[Missed], Mapping[tu
         code = missed.failure.code
         if code in _STRUCTURE and others:
             continue
-        if code != "axis-mixed" and any(
-            len({h.func.number for h in match.attempt.held}) >= missed.held for match in others
-        ):
+        if code != "axis-mixed" and any(len(match.attempt.covered()) >= missed.held for match in others):
             continue
         for number in anchors:
             before = best.get(number)
@@ -72,7 +70,7 @@ def _is_bare(keys: Keys, missed: Missed, anchors: Sequence[int]) -> bool:
 
 def _outermost(missed: Sequence[Missed]) -> list[Missed]:
     """Leaves out look-alikes that a larger one covers, but for its own root: sums take their operands' operands in."""
-    sets = [frozenset(held.func.number for held in one.attempt.held) for one in missed]
+    sets = [frozenset(one.attempt.covered()) for one in missed]
     tops = [one.attempt.top.number for one in missed]
     holders: dict[int, list[int]] = {}
     for k, numbers in enumerate(sets):

@@ -21,26 +21,27 @@ from topos_core.tape.tape import Tape
 __all__ = ["Context", "Pool", "search"]
 
 
-def search(tape: Tape, patterns: Iterable[Pattern], *, repeats: bool = True) -> Pool:
+def search(tape: Tape, patterns: Iterable[Pattern], *, repeats: bool = True, remember: bool = True) -> Pool:
     """Tries every pattern at every live value whose op can be its root.
 
     Args:
         tape: What is searched.
         patterns: What is tried.
         repeats: Whether a run of identical blocks is searched once; the pool is the same either way.
+        remember: Whether functions that look alike are tried once; the pool is the same either way.
     """
     patterns = tuple(patterns)
     with _collector_frozen():
         short = shortened(tape) if repeats else None
         if short is not None:
-            context = Context(short.tape, patterns)
+            context = Context(short.tape, patterns, remember=remember)
             found = _searched(context)
             # a chain that was cut for its length was cut by its distance from the end, which is another on the whole tape
             if not any(match.pattern in LAST and len(match.computing) >= LIMIT for match in found.matches):
                 pool = unrolled(short, keys_of(context), found, tape.names)
                 if pool is not None:
                     return pool
-        return _searched(Context(tape, patterns))
+        return _searched(Context(tape, patterns, remember=remember))
 
 
 def _searched(context: Context) -> Pool:

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from topos_core.matching.attempt import DIGITS, NUMBERS, Attempt, Failure
+from topos_core.matching.attempt import NUMBERS, Attempt, Failure
 from topos_core.matching.binding import Found, found
 from topos_core.matching.core import WIDEST, Keys
 from topos_core.matching.declared import Term
-from topos_core.matching.func import DEPTH, REACH, Func, identity_map, uncast
-from topos_core.matching.labelling import labelled
+from topos_core.matching.func import DEPTH, REACH, Func, uncast
+from topos_core.matching.recalled import Refusal
+from topos_core.matching.remembered import Memory
 from topos_core.matching.solving import solved
 from topos_core.matching.template import Template, templates
 
@@ -59,6 +60,7 @@ class Recognised:
         anchors: Where patterns' anchors lie.
         tries: How many templates were tried.
         compared: How many functions of templates were compared with one of the program.
+        made: How many tries were made, rather than remembered.
     """
 
     anchors: Anchors
@@ -66,13 +68,15 @@ class Recognised:
     missed: list[Missed] = field(default_factory=list)
     tries: int = 0
     compared: int = 0
+    made: int = 0
 
 
 class Anchors:
     """Which functions are the anchor of a pattern, asked for only where a try has failed; each is tried once."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Memory) -> None:
         self.tries = self.compared = 0
+        self._memory = memory
         self._templates: dict[str, list[Template]] = {}
         self._known: dict[tuple[str, int], bool] = {}
 
@@ -116,13 +120,9 @@ class Anchors:
         if (anchor.kind, anchor.name) != (func.kind, func.name) or template.needs & ~func.heads[-1]:
             return False
         self.tries += 1
-        attempt = Attempt(template, func)
-        factor = attempt.match(anchor, func, identity_map(func))
-        self.compared += attempt.compared
-        if factor is not None:
-            return True
-        # the right structure along another axis is still the anchor: the near miss that is most worth telling
-        return attempt.failure is not None and attempt.failure.code in ("axis-mixed", "cast")
+        fits, compared = self._memory.is_anchor(template, func)
+        self.compared += compared
+        return fits
 
 
 class _Entry:
@@ -174,9 +174,16 @@ def _may_root(template: Template, func: Func, flat: bool) -> bool:
     return least <= func.width and len(func.kids) <= most and (flat or bool(template.root.shape))
 
 
-def recognise(keys: Keys, index: Index) -> Recognised:
-    """Tries every template at every live value that computes something."""
-    anchors = Anchors()
+def recognise(keys: Keys, index: Index, *, remember: bool = True) -> Recognised:
+    """Tries every template at every live value that computes something.
+
+    Args:
+        keys: The keys of the tape.
+        index: The templates.
+        remember: Whether functions that look alike are tried once; what is found is the same either way.
+    """
+    memory = Memory(off=not remember)
+    anchors = Anchors(memory)
     for name, template in index.anchored:
         anchors.add(name, template)
     result = Recognised(anchors)
@@ -187,9 +194,10 @@ def recognise(keys: Keys, index: Index) -> Recognised:
             continue
         entries = index.candidates(func)
         if entries:
-            _at(keys, value, func, entries, matched, result)
+            _at(keys, value, func, entries, matched, memory, result)
     result.tries += anchors.tries
     result.compared += anchors.compared
+    result.made = memory.made
     return result
 
 
@@ -199,6 +207,7 @@ def _at(
     func: Func,
     entries: Sequence[_Entry],
     matched: dict[tuple[Any, int], float],
+    memory: Memory,
     result: Recognised,
 ) -> None:
     coefficient = keys.coefficients[value]
@@ -212,8 +221,9 @@ def _at(
         before = matched.get((template.form, func.number))
         if before is not None and before != coefficient and not template.is_scaled:
             continue
-        attempt, hit = _replayed(keys, value, func, template, result)
+        attempt, hit = _replayed(keys, value, func, template, memory, result)
         if hit:
+            assert isinstance(attempt, Attempt)
             if template.lookalike is not None:
                 if template.term.worth is None or template.term.worth(keys, attempt):
                     failure = Failure(NUMBERS + 1, 1 << 20, 0, template.lookalike.code, None, None, func)
@@ -228,6 +238,8 @@ def _at(
         elif (
             attempt.failure is not None and template.lookalike is None and _is_near(entry, func, matched, result, above)
         ):
+            attempt = attempt.whole()
+            assert attempt.failure is not None
             worth = template.term.worth
             if worth is not None and not worth(keys, attempt):
                 continue
@@ -269,19 +281,20 @@ def _is_near(
     return known
 
 
-def _replayed(keys: Keys, value: int, func: Func, template: Template, result: Recognised) -> tuple[Attempt, bool]:
+def _replayed(
+    keys: Keys, value: int, func: Func, template: Template, memory: Memory, result: Recognised
+) -> tuple[Attempt | Refusal, bool]:
     """Tries a template; where digits or numbers fail and operands could be chosen otherwise, tries other orders."""
     scripts: list[tuple[int, ...]] = [()]
-    first: Attempt | None = None
+    first: Attempt | Refusal | None = None
     for _ in range(REPLAYS):
         if not scripts:
             break
         script = scripts.pop(0)
-        attempt = Attempt(template, func, script)
-        fits = _tried(keys, value, func, attempt)
+        attempt = memory.tried(template, func, script)
         result.tries += 1
         result.compared += attempt.compared
-        if fits:
+        if isinstance(attempt, Attempt) and _holds(keys, value, func, attempt):
             return attempt, True
         if first is None or (
             attempt.failure is not None and (first.failure is None or attempt.failure[:3] > first.failure[:3])
@@ -295,13 +308,10 @@ def _replayed(keys: Keys, value: int, func: Func, template: Template, result: Re
     return first, False
 
 
-def _tried(keys: Keys, value: int, func: Func, attempt: Attempt) -> bool:
-    factor = attempt.match(attempt.template.root, func, identity_map(func))
-    if factor is None:
+def _holds(keys: Keys, value: int, func: Func, attempt: Attempt) -> bool:
+    """Says whether the numbers hold of a try whose structure and digits fit."""
+    if attempt.front is None or not attempt.fits:
         return False
-    attempt.stage = DIGITS
-    attempt.equate(keys.coefficients[value] * factor, attempt.template.factor, "the factor in front", func)
-    if not labelled(attempt):
-        return False
+    attempt.equate(keys.coefficients[value] * attempt.front, attempt.template.factor, "the factor in front", func)
     attempt.stage = NUMBERS
     return solved(attempt, keys, value)

@@ -1,0 +1,97 @@
+"""Functions that look alike are tried once, and that changes nothing: match for match, near miss for near miss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.networks import NETWORKS, recorded
+from tests.laws.repeating import layered
+from tests.laws.respelling import CHANGES, WRITERS
+from topos_core.matching.catalog import patterns
+from topos_core.matching.core import Keys
+from topos_core.matching.search import search
+from topos_core.matching.term import Index, Named, recognise
+from topos_core.recording.trace import trace
+from topos_core.tape.tape import Tape
+
+SEEDS = 12
+MANY = 600
+
+
+def check(tape: Tape) -> None:
+    """Searches with and without memory."""
+    chosen = tuple(patterns().values())
+    mine, other = search(tape, chosen, repeats=False), search(tape, chosen, repeats=False, remember=False)
+    assert repr(mine.matches) == repr(other.matches)  # a number may be NaN
+    assert repr(mine.near_misses) == repr(other.near_misses)
+    assert mine.effort == other.effort
+
+
+def respelled(seeds: range) -> Iterator[Tape]:
+    """Records every meaning and every change of it in random spellings."""
+    for identifier, write in WRITERS.items():
+        for change in (None, *CHANGES[identifier]):
+            for seed in seeds:
+                program = write(identifier, seed, change)
+                yield trace(program.function, **program.specs)
+
+
+def made_per_op(count: int) -> float:
+    """Counts the tries that were made, not remembered, of blocks that differ in their extents and numbers."""
+
+    def program(x: Any, **w: Any) -> Any:
+        for k in range(count):
+            x = np.tanh(x @ w[f"w{k}"])
+            centred = x - x.mean(-1, keepdims=True)
+            x = centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + (k + 1) * 1e-6)
+            heads = x.reshape(2, 3, k + 4, 2).transpose(0, 2, 1, 3)
+            scores = heads @ heads.swapaxes(-1, -2) * (k + 4) ** -0.5
+            powers = np.exp(scores - scores.max(-1, keepdims=True))
+            x = (powers / powers.sum(-1, keepdims=True) @ heads).transpose(0, 2, 1, 3).reshape(2, 3, 2 * k + 8)
+        return x
+
+    tape = trace(program, x="f32[2,3,6]", **{f"w{k}": f"f32[{2 * k + 6},{2 * k + 8}]" for k in range(count)})
+    index = Index([Named(p.identifier, p.term) for p in patterns().values() if p.term is not None])
+    found = recognise(Keys(tape), index)
+    assert found.made <= found.tries
+    return found.made / len(tape.ops)
+
+
+def test_random_spellings_are_found_as_if_each_were_tried():
+    with np.errstate(all="ignore"):
+        for tape in respelled(range(2)):
+            check(tape)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_are_found_as_if_each_function_were_tried(name):
+    check(recorded(name, 1500, repeats=False))
+
+
+def test_random_layers_are_found_as_if_each_function_were_tried():
+    for seed in range(SEEDS):
+        check(layered(seed))
+
+
+def test_examples_are_found_as_if_each_function_were_tried():
+    for pattern in patterns().values():
+        for example in pattern.examples:
+            check(trace(example.function, **example.specs))
+
+
+def test_what_differs_in_extents_and_numbers_alone_is_tried_once():
+    assert made_per_op(40) < 0.3 * made_per_op(10)
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(3600)
+def test_many_random_programs_are_found_as_if_each_function_were_tried():
+    with np.errstate(all="ignore"):
+        for tape in respelled(range(100, 200)):
+            check(tape)
+        for seed in range(MANY):
+            check(layered(seed))

@@ -1,0 +1,94 @@
+"""What a try can read of functions: their local structure, which of them it has met before, and how strides compare."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any, Final
+
+from topos_core.matching.func import Func, Map
+from topos_core.matching.passed import is_passed_on
+
+EXACT: Final = frozenset(("product", "reduce"))
+"""Kinds whose weights are exponents: part of the structure, since a try compares them."""
+
+
+class Met:
+    """What a try has met so far, in that order: functions, and coefficients of digits in maps."""
+
+    __slots__ = ("coefficients", "order", "places", "sorted")
+
+    def __init__(self, top: Func) -> None:
+        self.order = [top]
+        self.places = {top: 0}
+        self.coefficients: list[int] = []
+        self.sorted: list[int] = []
+
+    def reading(self, func: Func) -> tuple[int, ...]:
+        """Reads a function: its local structure, where its operands stand among those that were met, and how the
+        coefficients in its maps compare with those."""
+        out = [func.local]
+        order, places = self.order, self.places
+        for one in func.links:
+            place = places.get(one)
+            if place is None:
+                place = places[one] = len(order)
+                order.append(one)
+            out.append(place)
+        for coefficient in func.strides:
+            at = bisect_left(self.sorted, coefficient)
+            if at < len(self.sorted) and self.sorted[at] == coefficient:
+                out.append(2 * at + 1)
+            else:
+                out.append(2 * at)
+                self.sorted.insert(at, coefficient)
+                self.coefficients.append(coefficient)
+        return tuple(out)
+
+
+class Locals:
+    """Numbers for local structures; equal where a try can tell no difference."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, int] = {}
+
+    def read(self, func: Func) -> None:
+        """Gives a function the number of its local structure: all that a try can read of it, but for which functions its
+        operands are, and numbers."""
+        exact = func.kind in EXACT
+        row: list[Any] = [func.kind, func.name, told(func.constant, False), len(func.shape), len(func.reduced)]
+        links: list[Func] = []
+        strides: list[int] = []
+        for kids in (func.kids, func.written):
+            row.append(len(kids))
+            for one, map_, weight in kids:
+                links.append(one)
+                row += (one.kind, one.name, one.adds_nothing, _unscaled(map_, strides), told(weight, exact))
+        func.links, func.strides = tuple(links), tuple(strides)
+        func.local = self._known.setdefault(tuple(row), len(self._known))
+
+
+def extents(func: Func, place: int) -> tuple[int, ...]:
+    """Gives the extents of the digits that a function brought into a try: the top its own, others those that they reduce."""
+    return func.shape + func.reduced if place == 0 else func.reduced
+
+
+def told(number: Any, exact: bool) -> Any:
+    """Gives what a reading tells of a number: itself where a try may look at it, else that there is one."""
+    if exact or number is None or number in (1.0, -1.0):
+        return number
+    return "number" if is_passed_on(number) else repr(number)
+
+
+def _unscaled(map_: Map, strides: list[int]) -> Map:
+    """Puts a mark for every coefficient of a digit that is a product of extents, and lists those."""
+    if all(type(one) is int for one in map_):
+        return map_
+    out: list[Any] = []
+    for one in map_:
+        if type(one) is not int:
+            offset, terms = one  # type: ignore[misc]
+            strides += [c for _, c in terms if c > 1]
+            out.append((offset, tuple([(digit, c if c <= 1 else None) for digit, c in terms])))
+        else:
+            out.append(one)
+    return tuple(out)

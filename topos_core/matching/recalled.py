@@ -1,0 +1,154 @@
+"""What a remembered try came to, and the same try at another function."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from topos_core.matching.attempt import Attempt, Failure, Held
+from topos_core.matching.func import Func, Kid, Map
+from topos_core.matching.labelling import labelled
+from topos_core.matching.met import Met
+from topos_core.matching.passed import Passed, Stride, length, worked_out
+from topos_core.matching.template import Template
+
+Script = tuple[int, ...]
+"""Which candidate comes first at each choice of a try."""
+
+
+class Outcome(NamedTuple):
+    """How a try ended, in terms of what it met: functions by their place in that order.
+
+    The fields are those of `Attempt`; of an anchor's try and of one that failed early most are empty.
+
+    Args:
+        is_scaled: Whether a bound map has a coefficient, which is another for other functions.
+        grown_by: The functions whose reduced digits the try took in, in that order.
+        covered: The functions that are held, each once.
+    """
+
+    fits: bool
+    stage: int
+    failure: tuple[Any, ...] | None
+    choices: list[int]
+    compared: int
+    steps: int
+    front: Any = None
+    bound: tuple[tuple[str, int, Map], ...] = ()
+    is_scaled: bool = False
+    scalars: tuple[tuple[str, int], ...] = ()
+    reductions: tuple[tuple[tuple[str, ...], tuple[int, ...], int], ...] = ()
+    grown_by: tuple[int, ...] = ()
+    reduced: Any = None
+    alias: Any = None
+    labels: Any = None
+    equations: tuple[tuple[Any, Any, str, int], ...] = ()
+    signs: tuple[tuple[Any, float, int], ...] = ()
+    held: tuple[tuple[Func, int, Map, Any], ...] = ()
+    covered: tuple[int, ...] = ()
+
+
+class Refusal:
+    """A try that is known to fail, without what it would tell: that is put together where somebody asks."""
+
+    __slots__ = ("_known", "_met", "_script", "_template", "choices", "compared", "failure", "stage")
+
+    def __init__(self, known: Outcome, template: Template, met: Met, script: Script) -> None:
+        self.stage, self.choices, self.compared = known.stage, known.choices, known.compared
+        self.failure = None if known.failure is None else known.failure[:3]
+        self._known, self._template, self._met, self._script = known, template, met, script
+
+    def whole(self) -> Attempt:
+        """Gives the try as it would have been made."""
+        return Recalled(self._known, self._template, self._met, self._script)
+
+
+class Recalled(Attempt):
+    """A try whose structure is that of a known one."""
+
+    def __init__(self, known: Outcome, template: Template, met: Met, script: Script) -> None:
+        order = met.order
+        top = order[0]
+        self.template, self.top, self.script = template, top, script
+        self.root_digits = len(top.shape)
+        self.extents = [*top.shape]
+        self.reductions = [(label, digits, order[k]) for label, digits, k in known.reductions]
+        for k in known.grown_by:
+            self.extents += order[k].reduced
+        bound = known.bound
+        if known.is_scaled:
+            self.bound = {hole: (order[k], translated(map_, met)) for hole, k, map_ in bound}
+        else:
+            self.bound = {hole: (order[k], map_) for hole, k, map_ in bound}
+        self.scalars = {name: order[k] for name, k in known.scalars}
+        self.reduced, self.alias, self.labels = known.reduced, known.alias, known.labels
+        self.equations = []
+        for found, expected, what, k in known.equations:
+            self.equate(worked_out(found, order), worked_out(expected, order), what, order[k])
+        self.signs = [(worked_out(one, order), sign, order[k]) for one, sign, k in known.signs]
+        self.choices, self.steps, self.compared, self.stage = known.choices, known.steps, known.compared, known.stage
+        self.front, self.fits = worked_out(known.front, order), known.fits
+        self.known: dict[str, float] = {}
+        self._grown = []
+        self._outcome, self._met = known, met
+        if not known.fits and known.front is not None:
+            labelled(self)  # what is wrong with a digit is told with its extent
+
+    def __getattr__(self, name: str) -> Any:
+        """Puts together what few ask for: what was held, and the furthest failure of those that were met on the way."""
+        if name == "held":
+            self.held = self._holding()
+            return self.held
+        if name == "failure":
+            self.failure = self._failing()
+            return self.failure
+        raise AttributeError(name)
+
+    def _holding(self) -> list[Held]:
+        met = self._met
+        return [
+            Held(t, met.order[k], translated(map_, met), worked_out(factor, met.order))
+            for t, k, map_, factor in self._outcome.held
+        ]
+
+    def _failing(self) -> Failure | None:
+        told = self._outcome.failure
+        if told is None:
+            return None
+        failure = Failure(*translated(told, self._met))
+        return failure._replace(func=failure.found.func) if type(told[5]) is Nearest else failure
+
+    def covered(self) -> set[int]:
+        """Collects the numbers of the functions that it holds."""
+        order = self._met.order
+        return {order[k].number for k in self._outcome.covered}
+
+
+class Nearest(NamedTuple):
+    """The operand that looks most like what is wanted, by all that lies below."""
+
+    wanted: Kid
+    kids: tuple[Any, ...]
+
+
+class Place(NamedTuple):
+    """A function, by its place among those that were met."""
+
+    place: int
+
+
+def translated(told: Any, met: Met) -> Any:
+    """Puts the functions and coefficients that were met into what was kept of a try."""
+    kind = type(told)
+    if kind is Stride:
+        return length(told, met.coefficients)
+    if kind is Place:
+        return met.order[told.place]
+    if kind is Passed:
+        return worked_out(told, met.order)
+    if kind is Nearest:
+        heads, wanted = told.wanted.func.heads[-1], told.wanted.func.kind
+        kids = translated(told.kids, met)
+        return max(kids, key=lambda kid: (wanted == kid.func.kind, (kid.func.heads[-1] & heads).bit_count()))
+    if kind is tuple or kind is list:
+        return kind([translated(one, met) for one in told])
+    return Kid(*[translated(one, met) for one in told]) if kind is Kid else told

@@ -1,0 +1,105 @@
+"""Tries remembered by what they read: functions of one local structure are tried once, whatever their extents and numbers.
+
+A try reads functions one after the other, and whatever it does next follows from what it has read: a function's kind, its
+operands' kinds, maps and exponents, which operands were met before, and whether two extents are one. What was read is kept
+as a path of such readings, and its end says how the try ended. A coefficient is no part of a reading: a try passes it on
+into equations, which are kept as expressions of coefficients and are worked out, step by step as a try would, for each
+function anew. A try at a function whose readings lead to a known end is therefore not made: its digits, bindings and equations
+are those of the known one with other functions in their places.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from topos_core.matching.attempt import Attempt
+from topos_core.matching.func import Func
+from topos_core.matching.met import Locals, Met, extents
+from topos_core.matching.passed import length
+from topos_core.matching.recalled import Outcome, Recalled, Refusal, Script
+from topos_core.matching.template import Template
+from topos_core.matching.tracing import Tracing, fits_anchor, structured
+
+
+class Memory:
+    """The tries of one search.
+
+    Args:
+        off: Makes every try; the answers are the same.
+
+    Attributes:
+        made: How many tries were made.
+    """
+
+    def __init__(self, *, off: bool = False) -> None:
+        self.made = 0
+        self._off = off
+        self._paths: dict[Any, _Node] = {}
+        self._locals = Locals()
+
+    def tried(self, template: Template, func: Func, script: Script) -> Attempt | Refusal:
+        """Tries a template's structure at a function, and sorts its digits."""
+        if not self._off:
+            known, met = self._recalled(template, script, func)
+            if known is not None:
+                return (Recalled if known.fits else Refusal)(known, template, met, script)
+        self.made += 1
+        attempt = Attempt(template, func, script)
+        structured(attempt)
+        return attempt
+
+    def is_anchor(self, template: Template, func: Func) -> tuple[bool, int]:
+        """Says whether a function is the anchor of a template, and how many functions were compared."""
+        if not self._off:
+            known, _ = self._recalled(template, None, func)
+            if known is not None:
+                return known.fits, known.compared
+        self.made += 1
+        attempt = Attempt(template, func)
+        return fits_anchor(attempt), attempt.compared
+
+    def _recalled(self, template: Template, script: Script | None, func: Func) -> tuple[Outcome | None, Met]:
+        """Follows the readings of a try to its end, which is made where it is not known; None where it cannot be kept."""
+        start = self._paths.get((template, script))
+        if start is None:
+            start = self._paths[template, script] = _Node()
+        node: _Node | None = start if start.ask is not None else None
+        met = Met(func)
+        order = met.order
+        while node is not None:
+            ask = node.ask
+            if ask is None:
+                return node.outcome, met
+            if type(ask) is int:
+                one = order[ask]
+                if one.local < 0:
+                    self._locals.read(one)
+                reading: Any = met.reading(one)
+            elif len(ask) == 3:
+                is_less, first, second = ask
+                a, b = length(first, met.coefficients), length(second, met.coefficients)
+                reading = a < b if is_less else a == b
+            else:
+                (a, i), (b, j) = ask
+                reading = extents(order[a], a)[i] == extents(order[b], b)[j]
+            node = node.next.get(reading)
+        tracing = Tracing(self._locals, func, template, script)
+        outcome = tracing.outcome()
+        self.made += 1
+        node = start
+        for ask, reading in tracing.trail.readings:
+            node.ask = ask
+            node = node.next.setdefault(reading, _Node())
+        node.outcome = outcome
+        return outcome, tracing.met
+
+
+class _Node:
+    """A place on the path of readings: what is read next, and where each reading leads; an end has an outcome."""
+
+    __slots__ = ("ask", "next", "outcome")
+
+    def __init__(self) -> None:
+        self.ask: Any = None
+        self.next: dict[Any, _Node] = {}
+        self.outcome: Outcome | None = None

@@ -1,0 +1,177 @@
+"""A try that keeps what it reads, at stand-ins for functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from topos_core.matching.attempt import DIGITS, Attempt
+from topos_core.matching.func import Func, Kid, Map, identity_map, is_cast
+from topos_core.matching.labelling import labelled
+from topos_core.matching.met import EXACT, Locals, Met
+from topos_core.matching.passed import Passed, Stride, Trail, is_passed_on
+from topos_core.matching.recalled import Nearest, Outcome, Place, Script
+from topos_core.matching.symbol import Coefficient
+from topos_core.matching.template import Template
+
+
+def structured(attempt: Attempt) -> bool:
+    """Says whether the structure of a try matches and its digits fit."""
+    factor = attempt.match(attempt.template.root, attempt.top, identity_map(attempt.top))
+    attempt.front = factor
+    if factor is None:
+        return False
+    attempt.stage = DIGITS
+    attempt.fits = labelled(attempt)
+    return attempt.fits
+
+
+def fits_anchor(attempt: Attempt) -> bool:
+    """Says whether a try's function is the anchor of its template."""
+    if attempt.match(attempt.template.anchor, attempt.top, identity_map(attempt.top)) is not None:
+        return True
+    # the right structure along another axis is still the anchor: the near miss that is most worth telling
+    return attempt.failure is not None and attempt.failure.code in ("axis-mixed", "cast")
+
+
+class Tracing(Attempt):
+    """A try that keeps what it reads."""
+
+    def __init__(self, locals_: Locals, func: Func, template: Template, script: Script | None) -> None:
+        self._locals = locals_
+        self.met = Met(func)
+        self.shadows: dict[Func, Shadow] = {}
+        self.trail = Trail()
+        self._anchor = script is None
+        top: Any = self._shadow(func)
+        super().__init__(template, top, script or ())
+
+    def outcome(self) -> Outcome | None:
+        """Makes the try; None where what it does cannot be told from readings."""
+        fits = fits_anchor(self) if self._anchor else structured(self)
+        if not self.trail.is_kept:
+            return None
+        failure = None if self.failure is None else tuple(kept(one) for one in self.failure)
+        if self._anchor:
+            return Outcome(fits, self.stage, failure, self.choices, self.compared, self.steps)
+        held = tuple([(one.template, self._place(one.func), one.map, one.factor) for one in self.held])
+        bound = tuple([(hole, self._place(func), map_) for hole, (func, map_) in self.bound.items()])
+        return Outcome(
+            fits, self.stage, failure, self.choices, self.compared, self.steps, self.front, bound,
+            any(type(one) is not int for _, _, map_ in bound for one in map_),
+            tuple([(name, self._place(func)) for name, func in self.scalars.items()]),
+            tuple([(label, digits, self._place(func)) for label, digits, func in self.reductions]),
+            tuple([self._place(func) for _, _, func in self.reductions]),
+            self.reduced, self.alias, self.labels,
+            tuple([(one.found, one.expected, one.what, self._place(one.func)) for one in self.equations]),
+            tuple([(one, sign, self._place(func)) for one, sign, func in self.signs]),
+            held, tuple({place for _, place, _, _ in held}),
+        )  # fmt: skip
+
+    def read(self, shadow: Shadow) -> None:
+        """Reads a function for a try."""
+        func = self.met.order[shadow.place]
+        if func.local < 0:
+            self._locals.read(func)
+        self.trail.readings.append((shadow.place, self.met.reading(func)))
+        exact = func.kind in EXACT
+        shadow.kids = tuple(self._kids(func.kids, "kid", shadow.place, exact))
+        shadow.written = tuple(self._kids(func.written, "written", shadow.place, exact))
+        shadow.shape, shadow.reduced = func.shape, func.reduced
+        passed = func.constant is not None and is_passed_on(func.constant)
+        shadow.constant = Passed("constant", shadow.place) if passed else func.constant
+
+    def _kids(self, kids: Sequence[Kid], which: str, place: int, exact: bool) -> Iterator[Kid]:
+        for k, (func, map_, weight) in enumerate(kids):
+            passed = not exact and is_passed_on(weight)
+            shown: Any = self._shadow(func)
+            yield Kid(shown, self._scaled(map_), Passed(which, place, k) if passed else weight)
+
+    def _scaled(self, map_: Map) -> Map:
+        if all(type(one) is int for one in map_):
+            return map_
+        out: list[Any] = []
+        for one in map_:
+            if type(one) is not int:
+                offset, terms = one  # type: ignore[misc]
+                out.append((offset, tuple([(digit, self._stride(c)) for digit, c in terms])))
+            else:
+                out.append(one)
+        return tuple(out)
+
+    def _stride(self, coefficient: int) -> int:
+        if coefficient <= 1:
+            return coefficient
+        stride = Stride(coefficient)
+        stride.made, stride.trail = self.met.coefficients.index(coefficient), self.trail
+        return stride
+
+    def _shadow(self, func: Func) -> Shadow:
+        shadow = self.shadows.get(func)
+        if shadow is None:
+            shadow = self.shadows[func] = Shadow(func, self.met.places[func], self)
+        return shadow
+
+    def _place(self, func: Any) -> int:
+        place: int = func.place
+        return place
+
+    def _is_one_extent(self, d: int, e: int) -> bool:
+        equal = super()._is_one_extent(d, e)
+        self.trail.readings.append(((self._origin(d), self._origin(e)), equal))
+        return equal
+
+    def _origin(self, digit: int) -> tuple[int, int]:
+        """Gives the place of the function that brought a digit, and which of its digits it is."""
+        if digit < self.root_digits:
+            return 0, digit
+        func, first = next((func, digits[0]) for _, digits, func in self.reductions if digit in digits)
+        place = self._place(func)
+        return place, digit - first + (self.root_digits if place == 0 else 0)
+
+    def _no_candidate(self, wanted: Kid, kids: list[Kid], product: bool) -> None:
+        if any(is_cast(kid.func.kind, kid.func.name) or kid.func.adds_nothing for kid in kids):
+            self.trail.is_kept = False  # which operand is told is a question of all that lies below
+            return
+        same = [kid for kid in kids if kid.func.kind == wanted.func.kind and kid.func.name == wanted.func.name]
+        if product and same:
+            self.fail("exponent", wanted, same[0], same[0].func)
+        elif kids:
+            nearest: Any = Nearest(wanted, tuple(kids))
+            self.fail("kind", wanted, nearest, kids[0].func)
+
+
+class Shadow:
+    """A function as a try sees it while its readings are kept: what lies below its head is read when it is asked for."""
+
+    __slots__ = (
+        "adds_nothing", "constant", "heads", "kids", "kind", "name", "place", "reduced", "shape", "tracing", "written",
+    )  # fmt: skip
+
+    kids: tuple[Kid, ...]
+    written: tuple[Kid, ...]
+    shape: tuple[int, ...]
+    reduced: tuple[int, ...]
+    constant: Coefficient | None
+
+    def __init__(self, func: Func, place: int, tracing: Tracing) -> None:
+        self.kind, self.name, self.adds_nothing, self.heads = func.kind, func.name, func.adds_nothing, func.heads
+        self.place, self.tracing = place, tracing
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("kids", "constant", "written", "shape", "reduced"):
+            raise AttributeError(name)
+        self.tracing.read(self)
+        return getattr(self, name)
+
+
+def kept(told: Any) -> Any:
+    """Turns the functions of a try into their places."""
+    kind = type(told)
+    if kind is Shadow:
+        return Place(told.place)
+    if kind is tuple or kind is list:
+        return kind([kept(one) for one in told])
+    if kind is Nearest:
+        return Nearest(told.wanted, kept(told.kids))
+    return Kid(*[kept(one) for one in told]) if kind is Kid else told
