@@ -9,48 +9,78 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib
+import os
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from topos_core.kernels.compiling import Job, compiler
 from topos_core.kernels.host import Host, host
 from topos_core.kernels.object_store import ObjectStore, user_store
 from topos_core.kernels.watching import watch
 
 SIGNATURE: Final = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
 SYMBOL: Final = "topos_kernel"
-_LOCK: Final = threading.RLock()  # LLVM's and numba's compilers serve one thread at a time
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """Compiled code.
+class Loaded(NamedTuple):
+    """Compiled code in memory.
 
     Args:
-        name, variant: Of its body, and what it was made for.
         address: Where it starts, for other kernels.
         call: Calls it with two `int64`; the interpreter lock is released meanwhile.
         engine: Owns the code; kept alive with it.
-        compiled: Whether this process compiled it rather than loaded it.
     """
 
-    name: str
-    variant: tuple[str, ...]
     address: int
     call: Any
     engine: Any
-    compiled: bool
+
+
+class Kernel:
+    """Code that is compiled, or will be by the time that somebody needs it.
+
+    Args:
+        name, variant: Of its body, and what it was made for.
+        load: Waits for the code and loads it.
+        compiled: Whether it had to be compiled, since the disk did not have it.
+    """
+
+    __slots__ = ("_load", "_loaded", "compiled", "name", "variant")
+
+    def __init__(self, name: str, variant: tuple[str, ...], load: Callable[[], Loaded], compiled: bool = False) -> None:
+        self.name, self.variant, self.compiled = name, variant, compiled
+        self._load = load
+        self._loaded: Loaded | None = None
+
+    @property
+    def loaded(self) -> Loaded:
+        """Gives the code; loading it twice does no harm."""
+        found = self._loaded
+        if found is None:
+            found = self._loaded = self._load()
+        return found
+
+    @property
+    def address(self) -> int:
+        """Tells where it starts."""
+        return self.loaded.address
+
+    @property
+    def call(self) -> Any:
+        """Gives what calls it."""
+        return self.loaded.call
 
 
 def kernel(name: str, *variant: str) -> Kernel:
-    """Gives a kernel of this machine, compiled at most once in a process."""
+    """Gives a kernel of this machine, compiled at most once in a process; it need not be there yet (`compiling`)."""
     seen = watch()
     if seen is not None:
         seen.asked[name, variant] = None
-    with _LOCK:
+    with _alone(os.getpid()):
         return _kernel(name, variant, host())
 
 
@@ -61,21 +91,24 @@ def _kernel(name: str, variant: tuple[str, ...], target: Host) -> Kernel:
 
 
 def load_or_compile(store: ObjectStore, name: str, variant: tuple[str, ...], target: Host) -> Kernel:
-    """Loads a kernel from a store, or compiles it and keeps it there."""
+    """Gives a kernel out of a store, or has it compiled and keeps it there."""
     key = "-".join((name, *map(_short, variant), _digest(target)))
-    code = store.get(key)
-    compiled = code is None
-    if code is None:
-        code = compile_kernel(name, variant, target)
-        store.put(key, code)
-    engine = _load(code, target)
-    address = engine.get_function_address(SYMBOL)
-    return Kernel(name, variant, address, SIGNATURE(address), engine, compiled)
+    found = store.get(key)
+    if found is not None:
+        return Kernel(name, variant, lambda: _load(found, target))
+    here = compiler(os.getpid(), _compile_alone)
+    job = here.submit(Job(name, variant, target, lambda code: store.put(key, code)))
+    return Kernel(name, variant, lambda: _load(here.result(job), target), compiled=True)
 
 
 def _short(variant: str) -> str:
     """Gives a part of a file's name: a generated kernel's program is a text of any length."""
     return variant if variant.isalnum() or len(variant) < 32 else hashlib.sha256(variant.encode()).hexdigest()[:32]
+
+
+def _compile_alone(name: str, variant: tuple[str, ...], target: Host) -> bytes:
+    with _alone(os.getpid()):
+        return compile_kernel(name, variant, target)
 
 
 def compile_kernel(name: str, variant: tuple[str, ...], target: Host) -> bytes:
@@ -117,13 +150,21 @@ def _machine(target: Host) -> Any:
     )
 
 
-def _load(code: bytes, target: Host) -> Any:
+def _load(code: bytes, target: Host) -> Loaded:
     import llvmlite.binding as llvm
 
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(target))
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return engine
+    with _alone(os.getpid()):
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(target))
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+    address = engine.get_function_address(SYMBOL)
+    return Loaded(address, SIGNATURE(address), engine)
+
+
+@cache
+def _alone(process: int) -> threading.RLock:
+    """Gives a process' lock: LLVM's and numba's compilers serve one thread at a time; a fork may meet it locked."""
+    return threading.RLock()
 
 
 @cache

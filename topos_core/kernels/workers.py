@@ -53,6 +53,8 @@ class _Crew:
         self.address: int = self.words.__array_interface__["data"][0]
         self.lead = kernel("crew", "lead")
         self.follow = kernel("crew", "follow")
+        for each in (self.lead, self.follow):
+            assert each.address  # before there are threads: a fork must meet none of them while it compiles
         self.workers: list[_Worker] = []
 
     def run(self, threads: int, job: Kernel, block: int) -> None:

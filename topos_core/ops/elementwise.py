@@ -155,10 +155,11 @@ def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _divide_into(
     arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray
 ) -> None:
+    a, b = arrays
     if is_float(out.dtype):
-        np.divide(*arrays, out=out)
+        np.divide(a, b, out=out)
     else:
-        out[...] = _divide(*arrays)
+        out[...] = _divide(a, b)
 
 
 def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:

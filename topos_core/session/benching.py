@@ -18,6 +18,7 @@ import numpy as np
 from topos_core.digest import tape_digest
 from topos_core.document.display import display
 from topos_core.errors import ConfigurationError
+from topos_core.kernels.compiling import reporting
 from topos_core.matching.catalog import patterns
 from topos_core.plan.decision import Decision
 from topos_core.plan.request import Request
@@ -65,7 +66,8 @@ def bench_target(traced: Traced, request: Mapping[str, Any], progress: Report) -
     with tempfile.TemporaryDirectory(prefix="topos-bench-") as folder:
         load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
         progress("profile", 0, 1)
-        found = profile(plan.data, _program(plan.data), inputs, PROFILE_RUNS)
+        with reporting(progress):
+            found = profile(plan.data, _program(plan.data), inputs, PROFILE_RUNS)
         model = Path(folder) / "model"
         bench.save(model, traced.tape, inputs, plan.data.request)
         cases = [model]

@@ -269,8 +269,11 @@ def _clocked(run: Run, name: str, progress: Report) -> tuple[dict[str, Any], Seq
 
     There are up to three later ones, and no further one once they took `_ENOUGH`.
     """
+    from topos_core.kernels.compiling import reporting
+
     progress(f"{name}: first run", 0, 1 + _REPEATS)
-    first, outputs = _timed(run)
+    with reporting(progress):
+        first, outputs = _timed(run)
     times: list[float] = []
     while len(times) < _REPEATS and sum(times) < _ENOUGH:
         progress(f"{name}: run {len(times) + 2}", 1 + len(times), 1 + _REPEATS)

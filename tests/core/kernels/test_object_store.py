@@ -46,6 +46,7 @@ def test_a_folder_that_others_may_enter_or_that_is_a_link_is_not_used(tmp_path):
 def test_a_kernel_is_compiled_once_and_loaded_afterwards(tmp_path):
     store = ObjectStore(private_folder(tmp_path / "kernels"))
     first = load_or_compile(store, "tile", ("f32", "1x1"), host())
+    assert first.address
     second = load_or_compile(store, "tile", ("f32", "1x1"), host())
     assert (first.compiled, second.compiled) == (True, False)
 

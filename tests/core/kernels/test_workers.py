@@ -4,14 +4,14 @@ import threading
 
 import pytest
 
-from topos_core.kernels.library import SIGNATURE, Kernel
+from topos_core.kernels.library import SIGNATURE, Kernel, Loaded
 from topos_core.kernels.workers import run_on
 
 
 def job(function):
     """Makes a kernel of a Python function (block, slot)."""
     call = SIGNATURE(function)
-    return Kernel("job", (), ctypes.cast(call, ctypes.c_void_p).value, call, None, False)
+    return Kernel("job", (), lambda: Loaded(ctypes.cast(call, ctypes.c_void_p).value, call, None))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
