@@ -10,8 +10,9 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 from tests.conformance.drawn import drawn
-from tests.conformance.torch_models.recall import recall, table
+from tests.conformance.torch_models.recall import KINDS, NEEDED, UNCOUNTED, recall, table
 from tests.conformance.torch_models.zoo import models
+from topos_core.matching.catalog import patterns
 
 MODELS = {model.name: model for model in models()}
 SHARE_OF_CI = 16  # one small model in so many
@@ -22,6 +23,11 @@ WITHOUT_LAYERS = frozenset(("LSTMCell loop",))
 def check(row: dict[str, Any]) -> None:
     assert (row["lost"], row["false"]) == ([], []), table([row], verbose=True)
     assert bool(row["counts"]) == (row["model"] not in WITHOUT_LAYERS), row
+
+
+def test_every_pattern_is_known_to_the_truth() -> None:
+    assert set(NEEDED) | UNCOUNTED == set(patterns())
+    assert {pattern for kind in KINDS.values() for pattern in kind} <= set(patterns())
 
 
 @pytest.mark.conformance

@@ -20,26 +20,42 @@ from typing import Any, Final
 
 from tests.conformance.torch_models.zoo import Model, models
 
+_ACTED: Final = ("linear_bias_activation", "conv_bn_activation", "depthwise_pointwise")
+
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "convolution": ("convolution", "conv_bn_activation", "linear", "linear_bias_activation"),  # 1x1 over one pixel
-    "batch norm": ("batch_norm_inference", "batch_norm_training", "conv_bn_activation"),
-    "layer norm": ("layer_norm", "add_norm"),
+    "convolution": (
+        "convolution",
+        "conv_bn_activation",
+        "depthwise_pointwise",
+        "linear",
+        "linear_bias_activation",
+    ),  # 1x1 over one pixel
+    "batch norm": ("batch_norm_inference", "batch_norm_training", "conv_bn_activation", "depthwise_pointwise"),
+    "layer norm": ("layer_norm", "add_norm", "layer_norm_linear"),
     "RMS norm": ("rms_norm", "add_norm"),
     "attention": ("attention", "multi_head_attention"),
-    "GELU": ("gelu", "linear_bias_activation", "conv_bn_activation", "gated_mlp"),
-    "SiLU": ("silu", "linear_bias_activation", "conv_bn_activation", "gated_mlp"),
-    "linear": ("linear", "linear_bias_activation", "gated_mlp", "multi_head_attention"),
-    "linear + activation": ("linear_bias_activation", "gated_mlp"),
+    "GELU": ("gelu", *_ACTED, "layer_norm_linear", "gated_mlp"),
+    "SiLU": ("silu", *_ACTED, "layer_norm_linear", "gated_mlp"),
+    "linear": ("linear", "linear_bias_activation", "layer_norm_linear", "gated_mlp", "multi_head_attention"),
+    "linear + activation": ("linear_bias_activation", "layer_norm_linear", "gated_mlp"),
 }
 """The patterns that a layer of a kind may be found as."""
 
 NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
-    "convolution": ("convolution",), "conv_bn_activation": ("convolution",), "batch_norm_inference": ("batch norm",),
+    "convolution": ("convolution",), "conv_bn_activation": ("convolution",), "depthwise_pointwise": ("convolution",),
+    "batch_norm_inference": ("batch norm",), "layer_norm_linear": ("layer norm", "group norm"),
     "batch_norm_training": ("batch norm", "group norm"), "layer_norm": ("layer norm", "group norm"),
     "instance_norm": ("group norm",), "group_norm": ("group norm",), "rms_norm": ("RMS norm",), "attention": ("attention",),
     "multi_head_attention": ("attention",), "gelu": ("GELU",), "silu": ("SiLU",), "add_norm": ("layer norm", "RMS norm"),
 }  # fmt: skip
 """The kinds of which a region of a pattern holds one. Of one group a channel, or one for all, a group norm is those norms."""
+
+UNCOUNTED: Final = frozenset((
+    "softmax", "log_softmax", "cross_entropy", "mse_loss", "window_reduce", "rotary_embedding", "matmul", "linear",
+    "linear_bias_activation", "gated_mlp", "elementwise_chain", "elementwise_reduction", "reduction_elementwise", "sibling_matmul",
+    "sibling_elementwise",
+))  # fmt: skip
+"""Patterns whose regions need no layer of the truth: plain products are linear layers too, and loops are anything."""
 
 CALLS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     **{f"conv{each}d": ("convolution", ("matmul", "einsum")) for each in (1, 2, 3)},

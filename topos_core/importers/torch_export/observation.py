@@ -19,6 +19,7 @@ from types import CodeType, ModuleType
 from typing import Any, Final
 
 from topos_core.importers.torch_export.frames import CallPath, Calls, live_path
+from topos_core.importers.torch_export.wrappers import hooks_of
 from topos_core.tape.tape import ObservationKind
 
 _READS: Final = ("aten.item", "aten._local_scalar_dense")
@@ -98,8 +99,10 @@ class Watch:
 
 
 @contextmanager
-def readers(module: Any, calls: Calls, unrun: frozenset[int] = frozenset()) -> Iterator[Watch]:
-    """Watches the hooks of a module and every print while it is exported; `unrun` hooks (by id) are left out."""
+def readers(
+    module: Any, calls: Calls, unrun: frozenset[int] = frozenset(), wrappers: tuple[Any, ...] = ()
+) -> Iterator[Watch]:
+    """Watches the hooks of a module, those of its wrappers, and every print while it is exported; `unrun` hooks (by id) are left out."""
     watch = Watch(calls, unrun)
     replaced: list[tuple[Any, Any, Any]] = []
     for table, key, hook, name in _hooks(module):
@@ -107,7 +110,10 @@ def readers(module: Any, calls: Calls, unrun: frozenset[int] = frozenset()) -> I
         replaced.append((table, key, hook))
     looking = module.register_forward_hook(lambda root, *_: _look_at_attributes(watch, root))
     try:
-        with _prints(watch):
+        with (
+            hooks_of(wrappers, module, lambda hook, of: _watched(watch, hook, f"{of}: {_title(hook)}")),
+            _prints(watch),
+        ):
             yield watch
     finally:
         looking.remove()

@@ -24,6 +24,7 @@ from topos_core.importers.torch_export.results import Results
 from topos_core.importers.torch_export.target import Target, build
 from topos_core.importers.torch_export.translate import Translator
 from topos_core.importers.torch_export.weights import faked
+from topos_core.importers.torch_export.wrappers import unwrapped
 from topos_core.recording import constant
 from topos_core.recording import trace as recording
 from topos_core.recording.arguments import bind, place_inputs
@@ -70,7 +71,7 @@ def record_torch(
         positional, named = entry.positional, dict(entry.specs)
     recorder = Recorder(sources)
     with _explained(recorder):
-        module = build(target, weights=False)
+        module, wrappers = unwrapped(build(target, weights=False))
     if isinstance(module, torch.jit.ScriptModule):
         raise TraceError(
             f"{_title(target)} is compiled by torch.jit, which keeps no Python to trace; give the nn.Module that it was made from",
@@ -91,7 +92,7 @@ def record_torch(
         place_inputs(recorder, bound, declared, dims)
         arguments, keywords = list(bound.args), dict(bound.kwargs)
         leaves = pytree.tree_leaves((tuple(arguments), keywords))
-        exported, calls, found, shape = _exported(recorder, module, tuple(arguments), keywords)
+        exported, calls, found, shape = _exported(recorder, module, wrappers, tuple(arguments), keywords)
         places = Places(calls, module, recorder.sources, place)
         translator = Translator(recorder, places)
         _declare(translator, exported, module, leaves, place)
@@ -114,7 +115,7 @@ def weights_of_torch(target: Target, tape: Tape) -> Mapping[int, np.ndarray]:
         TraceError: TP402: user code raised; TP406: the weights are too large.
     """
     with _explained(Recorder(tape.sources)):
-        module = build(target, weights=True)
+        module, _ = unwrapped(build(target, weights=True))
     held = dict(module.named_parameters(remove_duplicate=False))
     held.update(module.named_buffers(remove_duplicate=False))
     values = dict(tape.defaults)
@@ -131,14 +132,14 @@ def with_weights(tape: Tape, values: Mapping[int, np.ndarray]) -> Tape:
 
 
 def _exported(
-    recorder: Recorder, module: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]
+    recorder: Recorder, module: Any, wrappers: tuple[Any, ...], arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[Any, Calls, list[Reading], Results]:
     """Exports a module; once more without the hooks that fail on fake tensors, where they took the export with them."""
     unrun: frozenset[int] = frozenset()
     with _explained(recorder):
         while True:
             try:
-                return _attempt(module, arguments, keywords, unrun)
+                return _attempt(module, wrappers, arguments, keywords, unrun)
             except _HooksFailed as failure:
                 if failure.hooks <= unrun:
                     raise failure.error from None
@@ -155,7 +156,7 @@ class _HooksFailed(Exception):
 
 
 def _attempt(
-    module: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], unrun: frozenset[int]
+    module: Any, wrappers: tuple[Any, ...], arguments: tuple[Any, ...], keywords: dict[str, Any], unrun: frozenset[int]
 ) -> tuple[Any, Calls, list[Reading], Results]:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
 
@@ -166,7 +167,13 @@ def _attempt(
             return torch.empty(leaf.type.shape, dtype=torch_dtype(leaf.type.dtype))
 
     given, options = pytree.tree_map(fake, (arguments, keywords))
-    with quiet(), faked(module, mode), torch.no_grad(), watching() as calls, readers(module, calls, unrun) as watch:
+    with (
+        quiet(),
+        faked(module, mode),
+        torch.no_grad(),
+        watching() as calls,
+        readers(module, calls, unrun, wrappers) as watch,
+    ):
         shape = Results()
         taking_apart = module.register_forward_hook(shape.take_apart)
         try:

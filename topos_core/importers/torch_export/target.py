@@ -70,7 +70,7 @@ def build(target: Target, *, weights: bool) -> Any:
     import torch
 
     if target.kind == "instance":
-        return unwrapped(target.found)
+        return target.found
     if target.kind == "function":
         return _wrapped(target.found)
 
@@ -86,15 +86,6 @@ def build(target: Target, *, weights: bool) -> Any:
         module = build_without_weights(made)
     if isinstance(module, torch.nn.Module) and not asked_to_train(module):
         module.eval()
-    return unwrapped(module)
-
-
-def unwrapped(module: Any) -> Any:
-    """Gives the module that a wrapper for several devices or processes runs on each: one of them is planned."""
-    import torch
-
-    while isinstance(module, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
-        module = module.module
     return module
 
 

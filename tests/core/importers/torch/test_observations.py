@@ -173,6 +173,10 @@ def saving(module, inputs, output):  # saving
     KEPT.append(output.cpu().numpy())
 
 
+def before_looking(module, inputs):
+    assert inputs[0].shape[1] == 3
+
+
 def looking(module, inputs, output):
     assert output.shape[1] == 8
 
@@ -208,6 +212,26 @@ def unhooked(hook):
 
 def parallel():
     return nn.DataParallel(Net())
+
+
+def wrapped(wrap, hook, before=None):
+    outer = wrap(Net().eval())
+    outer.register_forward_hook(hook)
+    if before is not None:
+        outer.register_forward_pre_hook(before)
+    return outer
+
+
+def distributed(net):
+    from torch import distributed
+
+    if not distributed.is_initialized():
+        distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    return nn.parallel.DistributedDataParallel(net)
+
+
+def twice(net):
+    return nn.DataParallel(nn.DataParallel(net))
 """
 
 
@@ -311,6 +335,33 @@ def test_a_hook_that_was_removed_and_one_of_gradients_are_no_readers(net: Any) -
 
 def test_a_wrapper_for_several_devices_is_planned_as_what_each_runs(net: Any) -> None:
     assert readers(net.parallel) == ([], set())
+
+
+@pytest.mark.parametrize(
+    ("wrap", "wrapper"),
+    [
+        (lambda net: net.distributed, "DistributedDataParallel"),
+        (lambda net: torch.nn.DataParallel, "DataParallel"),
+        (lambda net: torch.compile, "OptimizedModule"),
+        (lambda net: net.twice, "DataParallel"),
+    ],
+)
+def test_hooks_of_a_wrapper_are_readers_and_stay_its_own(net: Any, wrap: Any, wrapper: str) -> None:
+    module = net.wrapped(wrap(net), net.deriving)
+    own = dict(module._forward_hooks)
+    found, _ = readers(module)
+    assert found == [("hook", f"{wrapper}: deriving", line("# deriving"), False)]
+    assert dict(module._forward_hooks) == own
+    assert readers(net.wrapped(wrap(net), net.looking, net.before_looking)) == ([], set())
+    found, _ = readers(net.wrapped(wrap(net), net.saving))
+    assert found == [("hook", f"{wrapper}: saving", line("# saving"), True)]
+
+
+def test_a_wrappers_hook_may_change_what_the_module_gives(net: Any) -> None:
+    plain = trace(net.Net().eval(), "f32[1,3,8,8]")
+    doubled = trace(net.wrapped(torch.nn.DataParallel, net.doubling), "f32[1,3,8,8]")
+    assert len(doubled.ops) > len(plain.ops)
+    assert [doubled.names[each] for each in doubled.parameters] == [plain.names[each] for each in plain.parameters]
 
 
 def test_an_array_of_a_traced_value_is_refused_at_its_line(net: Any) -> None:
