@@ -19,51 +19,8 @@ from typing import Any
 from tests.conformance.torch_models.zoo import Model, models
 
 TABLE = Path(__file__).resolve().parents[3] / "docs" / "models.md"
-RECALL = """
-## What is found of every layer
-
-`python -m tests.conformance.torch_models.recall [--verbose] [NAME...]` sets the module tree and the exported graph of every model against the
-plan: each call of a convolution, a norm, GELU, SiLU, a linear layer (once more with the activation that reads it), and each softmax between
-two products. `--verbose` gives the reason of everything that is not taken. A region whose pattern computes no such layer is false.
-
-| layer | calls | taken | declined | blocked | near miss | lost |
-|---|---:|---:|---:|---:|---:|---:|
-| convolution | 486 | 485 | 1 | 0 | 0 | 0 |
-| batch norm | 369 | 369 | 0 | 0 | 0 | 0 |
-| layer norm | 283 | 280 | 3 | 0 | 0 | 0 |
-| RMS norm | 127 | 127 | 0 | 0 | 0 | 0 |
-| attention | 172 | 172 | 0 | 0 | 0 | 0 |
-| GELU | 130 | 130 | 0 | 0 | 0 | 0 |
-| SiLU | 97 | 97 | 0 | 0 | 0 | 0 |
-| linear | 1,001 | 997 | 4 | 0 | 0 | 0 |
-| linear + activation | 164 | 164 | 0 | 0 | 0 | 0 |
-
-No region is false. Declined are 3 norms of ConvNeXt-T and the convolution of U-Net's last step, whose kernels are not predicted to be
-faster, and four layers of Mixtral, the same.
-
-timm 1.0.31 and torchvision 0.28.0 have no build on PyPI for torch 2.13 without CUDA: torchvision stops while it registers its own ops. With
-those ops' names declared beforehand they import, and ResNet-50, ViT-B/16, EfficientNet-B0, ConvNeXt-T, Swin-T, MobileNetV3-small
-and RegNetY-004 of timm, ResNet-18 and MobileNetV2 of torchvision were planned: no convolution, norm, activation or linear layer of them is lost.
-
-## How soon
-
-`python -m benchmarks.models` plans BERT-base (128 tokens) and a decoder of 7 billion parameters as a user does. Measured with Python 3.11.7,
-torch 2.13.0, transformers 5.24.0 on two processors **that other work had too** (load 11.1 at the start, 6.2 at the end): wall times hold its share, the
-budgets are for a machine that is free, and it is not shown that they are met where a wall time is above one.
-
-| what | wall s | processor s | budget |
-|---|---:|---:|---|
-| BERT-base, fresh process, twice | 17.1, 15.8 | 7.3, 7.8 | 9 s |
-| BERT-base, first trace in a warm agent | 12.8 | | |
-| BERT-base, an edit in a warm agent, twice | 9.3, 4.0 | | 3 s |
-| BERT-base, nothing changed, twice | 0.09, 0.07 | | 0.2 s |
-| decoder of 7 billion parameters, fresh process | 23.1 | 11.4 | 25 s, 2,048 MiB (554 MiB) |
-
-Of a fresh process without an agent (13.4 s of wall time under that load) 5.8 s import transformers's BERT, 3.3 s torch, 2.3 s are torch.export, 0.7 s the rest of
-the trace, 1.1 s search and plan, 0.3 s the document and topos's own imports. Memory, in MiB, is the sum of all processes' peaks, where shared pages count
-more than once.
-"""
-"""The end of the page; its counts are those of `recall`, its seconds those of `benchmarks.models`."""
+BEHIND = "## What is found of every layer"
+"""The heading behind the table: what stands there stays, with the figures of `recall` and of `benchmarks.models`."""
 FIGURES = Path(__file__).with_name("figures.json")
 
 
@@ -195,7 +152,8 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
             f"| {row['model']} | {row['parameters']:,} | {row['ops']:,} | {opaque} | {columns[0]} | {columns[1]} |"
             f" {row['trace_seconds']:.1f} + {row['plan_seconds']:.1f} | {row['peak_mib']:,} | {apart_from} |"
         )
-    return "\n".join(lines) + "\n" + RECALL
+    kept = TABLE.read_text(encoding="utf-8").partition(BEHIND)[2]
+    return "\n".join(lines) + f"\n\n{BEHIND}{kept}"
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Any
 from tests.conformance.torch_models import language, sequences, vision
 
 IMAGE = ("f32[1,3,224,224]",)
+SMALL_IMAGE = ("f32[1,3,64,64]",)
 TOKENS = {"input_ids": "i64[1,128]<100"}
 
 
@@ -50,6 +51,11 @@ def models() -> list[Model]:
         Model("EfficientNet-B0", vision.EfficientNetB0, IMAGE),
         Model("ConvNeXt-T", vision.ConvNeXt, IMAGE),
         Model("DenseNet-121", vision.DenseNet, IMAGE),
+        Model("MobileNetV2, 64x64", vision.MobileNetV2, SMALL_IMAGE, True),
+        Model("MobileNetV3-small, 64x64", vision.MobileNetV3, SMALL_IMAGE, True),
+        Model("EfficientNet-B0, 64x64", vision.EfficientNetB0, SMALL_IMAGE, True),
+        Model("ConvNeXt-T, 64x64", vision.ConvNeXt, SMALL_IMAGE, True),
+        Model("DenseNet-121, 64x64", vision.DenseNet, SMALL_IMAGE, True),
         Model("U-Net", vision.UNet, ("f32[1,3,256,256]",)),
         Model("U-Net, small", lambda: vision.UNet(8, 2), ("f32[1,3,32,32]",), True),
         Model("ViT-B/16", vision.ViT, IMAGE),
@@ -71,7 +77,7 @@ def models() -> list[Model]:
             ("RoBERTa", hf("Roberta", attention, **small, pad_token_id=1, max_position_embeddings=64), ids),
             ("DistilBERT", hf("DistilBert", attention, dim=64, n_layers=2, n_heads=4, hidden_dim=128, vocab_size=100), masked),
             ("GPT-2", hf("GPT2", attention, n_embd=64, n_layer=2, n_head=4, vocab_size=100, use_cache=False), ids),
-            ("T5", hf("T5", "eager", d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4, vocab_size=100, use_cache=False),
+            ("T5", hf("T5", attention, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4, vocab_size=100, use_cache=False),
              {**ids, "decoder_input_ids": "i64[2,8]<100"}),
             ("Llama", hf("Llama", attention, **decoder), ids),
             ("Mistral", hf("Mistral", attention, **decoder), ids),
@@ -91,11 +97,7 @@ def models() -> list[Model]:
             ("wav2vec2", hf("Wav2Vec2", attention, **small, conv_dim=(32, 32), conv_stride=(5, 2), conv_kernel=(10, 3),
                             num_feat_extract_layers=2, num_conv_pos_embeddings=16, num_conv_pos_embedding_groups=4), {"input_values": "f32[1,2000]"}),
         ]  # fmt: skip
-        found += [
-            Model(f"{name}, {attention}", build, specs, True)
-            for name, build, specs in rows
-            if name != "T5" or attention == "eager"
-        ]
+        found += [Model(f"{name}, {attention}", build, specs, True) for name, build, specs in rows]
     found += [
         Model("BERT-base", language.bert_base, {"input_ids": "i64[1,128]<30522"}),
         Model("GPT-2 124M", hf("GPT2", use_cache=False), {"input_ids": "i64[1,128]<50257"}),
