@@ -21,7 +21,6 @@ from tests.conformance.torch_models.zoo import Model, models
 TABLE = Path(__file__).resolve().parents[3] / "docs" / "models.md"
 BEHIND = "## What is found of every layer"
 """The heading behind the table: what stands there stays, with the figures of `recall` and of `benchmarks.models`."""
-FIGURES = Path(__file__).with_name("figures.json")
 
 
 def measure(model: Model) -> dict[str, Any]:
@@ -114,19 +113,26 @@ def in_a_child(work: Callable[[Model], dict[str, Any]], model: Model) -> dict[st
 
 
 def main(wanted: list[str]) -> None:
-    """Measures the models whose names hold one of the words, all without any; keeps the figures of the others."""
+    """Measures the models whose names hold one of the words, all without any; the page's lines of the others stay."""
     warnings.filterwarnings("ignore")
-    rows = json.loads(FIGURES.read_text()) if wanted and FIGURES.exists() else {}
+    lines = _lines_of(TABLE.read_text(encoding="utf-8")) if wanted else {}
     for model in reversed(models()):
         if not wanted or any(each.lower() in model.name.lower() for each in wanted):
-            rows[model.name] = in_a_child(measure, model)
-            print(json.dumps(rows[model.name]), flush=True)
-            FIGURES.write_text(json.dumps(rows, indent=1) + "\n")
-    TABLE.write_text(table({model.name: rows[model.name] for model in models() if model.name in rows}))
+            row = in_a_child(measure, model)
+            print(json.dumps(row), flush=True)
+            lines[model.name] = line(row)
+            TABLE.write_text(table([lines[each.name] for each in models() if each.name in lines]))
 
 
-def table(rows: dict[str, dict[str, Any]]) -> str:
-    """Writes the figures as the page docs/models.md."""
+def _lines_of(page: str) -> dict[str, str]:
+    """Gives the table's lines of a page by their models."""
+    return {
+        each.split("|")[1].strip(): each for each in page.partition(BEHIND)[0].splitlines() if each.startswith("| ")
+    }
+
+
+def table(rows: list[str]) -> str:
+    """Writes the lines of the models as the page docs/models.md."""
     lines = [
         "# Models of torch", "",
         "What `topos plan` makes of models as people have them: built from code with random weights, in evaluation mode, planned for",
@@ -138,22 +144,24 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
         "| model | parameters | ops | opaque | taken | declined | trace + plan s | peak MiB | tape, plan against torch |",
         "|---|---:|---:|---|---|---|---:|---:|---|",
     ]  # fmt: skip
-    for row in rows.values():
-        if "error" in row:
-            lines.append(f"| {row['model']} | | | {row['error']} | | | | | |")
-            continue
-        opaque = ", ".join(f"{name.removeprefix('aten.')} {count}" for name, count in row["opaque"].items()) or "none"
-        columns = [
-            ", ".join(f"{name} {found[verdict]}" for name, found in row["patterns"].items() if verdict in found)
-            for verdict in ("taken", "declined")
-        ]
-        apart_from = "" if row["difference"] is None else f"{row['difference']:.1e}, {row['executed']:.1e}"
-        lines.append(
-            f"| {row['model']} | {row['parameters']:,} | {row['ops']:,} | {opaque} | {columns[0]} | {columns[1]} |"
-            f" {row['trace_seconds']:.1f} + {row['plan_seconds']:.1f} | {row['peak_mib']:,} | {apart_from} |"
-        )
     kept = TABLE.read_text(encoding="utf-8").partition(BEHIND)[2]
-    return "\n".join(lines) + f"\n\n{BEHIND}{kept}"
+    return "\n".join(lines + rows) + f"\n\n{BEHIND}{kept}"
+
+
+def line(row: dict[str, Any]) -> str:
+    """Writes the line of one model."""
+    if "error" in row:
+        return f"| {row['model']} | | | {row['error']} | | | | | |"
+    opaque = ", ".join(f"{name.removeprefix('aten.')} {count}" for name, count in row["opaque"].items()) or "none"
+    columns = [
+        ", ".join(f"{name} {found[verdict]}" for name, found in row["patterns"].items() if verdict in found)
+        for verdict in ("taken", "declined")
+    ]
+    apart_from = "" if row["difference"] is None else f"{row['difference']:.1e}, {row['executed']:.1e}"
+    return (
+        f"| {row['model']} | {row['parameters']:,} | {row['ops']:,} | {opaque} | {columns[0]} | {columns[1]} |"
+        f" {row['trace_seconds']:.1f} + {row['plan_seconds']:.1f} | {row['peak_mib']:,} | {apart_from} |"
+    )
 
 
 if __name__ == "__main__":
