@@ -37,6 +37,9 @@ logger = logging.getLogger(__name__)
 
 _AGAIN_SECONDS: Final = 0.01
 _READING_SECONDS: Final = 0.1  # before the pause ends, marks are read and a process is made ready: what runs nothing
+_PACKING_SECONDS: Final = (
+    0.5  # after a plan is shown: packing it holds the interpreter for 10 ms, and the editor asks for hints first
+)
 _THREADS: Final = 16  # as many files as may hang at once before another one waits
 _PLACE: Final = ("line", "column", "end_line", "end_column")
 
@@ -316,7 +319,11 @@ class Tracing:
         self._take(file, found)
         if is_final(found.reply):
             loop = asyncio.get_running_loop()
-            loop.call_soon(self._pool.submit, _keep, loop, replies, key, found.reply)  # once it is shown
+            loop.call_later(_PACKING_SECONDS if found.plans else 0.0, self._pack, replies, key, found.reply)
+
+    def _pack(self, replies: Replies, key: str, reply: Mapping[str, Any]) -> None:
+        with contextlib.suppress(RuntimeError):  # closed meanwhile
+            self._pool.submit(_keep, asyncio.get_running_loop(), replies, key, reply)
 
     def _ask(self, file: File, text: str, options: Mapping[str, Any], work: Work) -> Answer:
         agent = file.home.agent()

@@ -1,13 +1,15 @@
 """Replies that are given again: only as long as they hold."""
 
 import asyncio
+import json
 import threading
+import zlib
 
 from lsprotocol import types as lsp
 
 from tests.lsp.models import NORM
 from topos_lsp import tracing
-from topos_lsp.answers import Replies
+from topos_lsp.answers import Replies, pack
 from topos_lsp.documents import Documents
 from topos_lsp.homes import Homes
 from topos_lsp.settings import Initial
@@ -44,9 +46,17 @@ def test_the_oldest_reply_goes():
     assert "1" not in replies
 
 
+def test_a_packed_reply_is_the_reply():
+    reply = {
+        "entries": [{"target": "a", "document": {"rows": [1, [], {}, "\u2028", None], "sources": ["x" * 99]}}],
+        "": {},
+        "n": [],
+    }
+    assert json.loads(zlib.decompress(pack(reply))) == reply
+
+
 def test_a_reply_that_is_packed_while_an_imported_module_changes_is_not_given_again(tmp_path, monkeypatch):
     runs, packing, changed = tmp_path / "runs", threading.Event(), threading.Event()
-    pack = tracing.pack
 
     def slow(reply):
         packing.set()
