@@ -25,40 +25,48 @@ _DEPTH: Final = 5  # a reply, its entries, an entry, its document, and the rows 
 _POISON: Final = ("TP405", "TP406", "TP407")  # time, memory, death: the same text would do the same again
 
 
+Reply = Mapping[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A reply, and per entry with a document its plan and how the traced text itself sees it."""
 
-    reply: Mapping[str, Any]
+    reply: Reply
     plans: Mapping[str, tuple[Plan, View | None]]
 
 
 @dataclass(slots=True)
 class Replies:
-    """Packed replies by what was asked, so that undoing an edit costs nothing and a poisonous text is not run twice.
+    """Replies by what was asked, so that undoing an edit costs nothing and a poisonous text is not run twice; packed after a while.
 
-    Where they hold no more, as when an imported module changed, a file gets new ones: a reply that is still being packed by then
-    goes into the old ones, and with them.
+    Where they hold no more, as when an imported module changed, a file gets new ones: a reply that comes or is packed later goes
+    into the old ones, and with them.
     """
 
-    _packed: OrderedDict[str, bytes] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[str, Reply | bytes] = field(default_factory=OrderedDict)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._packed
+        return key in self._kept
 
-    def get(self, key: str) -> bytes | None:
-        """Gives a packed reply."""
-        return self._packed.get(key)
+    def get(self, key: str) -> Reply | bytes | None:
+        """Gives a reply, packed or not."""
+        return self._kept.get(key)
 
-    def keep(self, key: str, packed: bytes) -> None:
-        """Keeps a packed reply; the oldest goes."""
-        self._packed[key] = packed
-        self._packed.move_to_end(key)
-        while len(self._packed) > _KEPT:
-            self._packed.popitem(last=False)
+    def keep(self, key: str, reply: Reply) -> None:
+        """Keeps a reply; the oldest goes."""
+        self._kept[key] = reply
+        self._kept.move_to_end(key)
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+
+    def packed(self, key: str, packed: bytes) -> None:
+        """Keeps a packed reply in the place of what it was."""
+        if key in self._kept:
+            self._kept[key] = packed
 
 
-def answer(file: File, reply: Mapping[str, Any]) -> Answer:
+def answer(file: File, reply: Reply) -> Answer:
     """Makes plans and views of a reply; in a thread."""
     settle()
     plans = {
@@ -69,7 +77,7 @@ def answer(file: File, reply: Mapping[str, Any]) -> Answer:
     return Answer(reply, plans)
 
 
-def pack(reply: Mapping[str, Any]) -> bytes:
+def pack(reply: Reply) -> bytes:
     """Packs a reply; in a thread, and part by part, since nobody else runs while a part is written."""
     compressor = zlib.compressobj(1)
     packed = [compressor.compress(part.encode()) for part in _parts(reply, _DEPTH)]
@@ -92,12 +100,12 @@ def _parts(value: Any, depth: int) -> Iterator[str]:
         yield json.dumps(value)
 
 
-def unpacked(file: File, packed: bytes) -> Answer:
-    """Makes plans and views of a packed reply; in a thread."""
-    return answer(file, json.loads(zlib.decompress(packed)))
+def again(file: File, kept: Reply | bytes) -> Answer:
+    """Makes plans and views of a reply that was kept; in a thread."""
+    return answer(file, json.loads(zlib.decompress(kept)) if isinstance(kept, bytes) else kept)
 
 
-def is_final(reply: Mapping[str, Any]) -> bool:
+def is_final(reply: Reply) -> bool:
     """Says whether the same text would be answered alike: an import that failed may work once something is installed."""
     errors = [row["error"]["code"] for row in (reply, *reply.get("entries", ())) if "error" in row]
     return all(code in _POISON for code in errors)

@@ -23,7 +23,7 @@ from topos_core.session.asking import asked_of_plan
 from topos_core.session.client import Cancelled
 from topos_core.session.places import error_of
 from topos_core.session.suppression import unused_suppressions
-from topos_lsp.answers import Answer, Replies, answer, is_final, now, pack, unpacked
+from topos_lsp.answers import Answer, Replies, again, answer, is_final, now, pack
 from topos_lsp.documents import Document, Documents
 from topos_lsp.edits import Edit
 from topos_lsp.files import Failure, File
@@ -303,7 +303,7 @@ class Tracing:
         replies = file.replies
         known = replies.get(key)
         if known is not None:
-            self._take(file, await asyncio.to_thread(unpacked, file, known))
+            self._take(file, await asyncio.to_thread(again, file, known))
             return
         file.state = "tracing"
         shown = self.listener.working(file)
@@ -318,8 +318,8 @@ class Tracing:
         file.traced_text = text
         self._take(file, found)
         if is_final(found.reply):
-            loop = asyncio.get_running_loop()
-            loop.call_later(_PACKING_SECONDS if found.plans else 0.0, self._pack, replies, key, found.reply)
+            replies.keep(key, found.reply)
+            asyncio.get_running_loop().call_later(_PACKING_SECONDS, self._pack, replies, key, found.reply)
 
     def _pack(self, replies: Replies, key: str, reply: Mapping[str, Any]) -> None:
         with contextlib.suppress(RuntimeError):  # closed meanwhile
@@ -383,7 +383,7 @@ def _unused(file: File) -> list[dict[str, Any]]:
 
 def _keep(loop: asyncio.AbstractEventLoop, replies: Replies, key: str, reply: Mapping[str, Any]) -> None:
     """Packs what may be answered again; in a thread."""
-    loop.call_soon_threadsafe(replies.keep, key, pack(reply))
+    loop.call_soon_threadsafe(replies.packed, key, pack(reply))
     trim()
 
 

@@ -39,10 +39,14 @@ class Nobody:
 def test_the_oldest_reply_goes():
     replies = Replies()
     for number in range(20):
-        replies.keep(str(number), b"")
-        replies.keep("0", b"again")
+        replies.keep(str(number), {})
+        replies.keep("0", {})
     assert "19" in replies
-    assert replies.get("0") == b"again"
+    assert "0" in replies
+    assert "1" not in replies
+    for key in ("0", "1"):
+        replies.packed(key, b"packed")
+    assert replies.get("0") == b"packed"
     assert "1" not in replies
 
 

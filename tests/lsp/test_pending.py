@@ -89,14 +89,19 @@ def test_the_user_can_cancel_a_trace_and_ask_again(shared, opened):
     shared.wait_for_hints(name)
 
 
-def test_undoing_an_edit_asks_nobody(shared, opened):
-    name = opened(NORM)
+def test_undoing_an_edit_runs_nothing_again(shared, opened):
+    runs = shared.folder / "undone"
+    text = NORM + f"open({str(runs)!r}, 'a').write('1')\n"
+    name = opened(text)
     shared.wait_for_hints(name)
-    shared.change(name, NORM.replace("1e-5", "1e-6"), 2)
-    shared.wait_for_hints(name, lambda found: all("stale" not in label for label in found.values()))
+    shared.change(name, text.replace("1e-5", "1e-6"), 2)
+    shared.wait_for(lambda: len(runs.read_text()) == 2)
+    shared.wait_for_lens(name, "open plan")
     emitted = shared.request("workspace/executeCommand", {"command": "topos.emit", "arguments": [name, "norm"]})["text"]
-    shared.change(name, NORM, 3)
-    shared.wait_for_hints(name)
+    shared.change(name, text, 3)
+    shared.wait_for_lens(name, "open plan")
+    time.sleep(1)
+    assert len(runs.read_text()) == 2
     again = shared.request("workspace/executeCommand", {"command": "topos.emit", "arguments": [name, "norm"]})["text"]
     assert emitted != again
 

@@ -8,17 +8,19 @@ import importlib.util
 import linecache
 import os
 import sys
+import warnings
 from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 
 from topos_core.session.entries import split_lines
 
 
-def load(path: str, text: str, root: str) -> ModuleType:
+def load(path: str, text: str, root: str, code: CodeType | None = None) -> ModuleType:
     """Runs `text` under the file's name, with siblings, the package around it and the project's root importable.
 
     The text, not the file on disk, is what tracebacks and `inspect.getsource` show. The working directory becomes
-    `root`. `__name__` is the module's own, so what stands below `if __name__ == "__main__":` does not run.
+    `root`. `__name__` is the module's own, so what stands below `if __name__ == "__main__":` does not run. `code` is what
+    `compiled` gave for the text, where somebody had the time.
 
     Raises:
         SyntaxError: The text does not parse.
@@ -32,7 +34,7 @@ def load(path: str, text: str, root: str) -> ModuleType:
         sys.path.insert(0, entry)
     linecache.cache[path] = (len(text), None, [line + "\n" for line in split_lines(text)], path)
     loader = _TextLoader(path, text)
-    code = loader.code()
+    code = code or loader.code()
     if "." in name:
         importlib.import_module(name.rpartition(".")[0])
     is_package = os.path.basename(path) == "__init__.py"
@@ -44,6 +46,16 @@ def load(path: str, text: str, root: str) -> ModuleType:
     sys.modules[name] = module
     exec(code, module.__dict__)
     return module
+
+
+def compiled(path: str, text: str) -> CodeType | None:
+    """Compiles a text ahead of `load`; None where the parser has something to say about it, which `load` then tells."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            return _TextLoader(path, text).code()
+        except (SyntaxError, ValueError, RecursionError, MemoryError, Warning):
+            return None
 
 
 def module_name(path: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from topos_core.recording.collector import collector_rare
 from topos_core.session import entries as entry_marks
 from topos_core.session.dimensions import AskedDims
 from topos_core.session.imports import imported_files
-from topos_core.session.loading import load
+from topos_core.session.loading import compiled, load
 from topos_core.session.places import error_of, position, relative_path
 from topos_core.session.sources import MODEL_FILES, read_source
 from topos_core.session.traced import Traced, trace_entry, traced_model
@@ -30,13 +30,23 @@ from topos_core.session.warming import loaded
 Report = Callable[[str, int, int], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What was made ahead of a trace: of a path and a text, the marks, and the code where it compiles without a warning."""
+
+    path: str
+    text: str
+    marks: entry_marks.Marks
+    code: CodeType | None
+
+
 @dataclass(slots=True)
 class State:
-    """What one worker holds: the project's root, the traced targets, and the marks of a path and text that may be traced next."""
+    """What one worker holds: the project's root, the traced targets, and what was prepared of a text that may be traced next."""
 
     settings: Mapping[str, Any]
     targets: dict[str, Traced] = field(default_factory=dict)
-    prepared: tuple[str, str, entry_marks.Marks] | None = None
+    prepared: Prepared | None = None
 
     @property
     def root(self) -> str:
@@ -101,16 +111,18 @@ def _prepare(state: State, request: Mapping[str, Any]) -> dict[str, Any]:
     if state.prepared is None:
         warm_up()  # the first touch of memory that was forked costs as much as the work
     try:
-        state.prepared = (path, request["text"], entry_marks.find(request["text"], path))
+        marks = entry_marks.find(request["text"], path)
+        state.prepared = Prepared(path, request["text"], marks, compiled(path, request["text"]))
     except ToposError:
         state.prepared = None
     return {}
 
 
-def _marks(state: State, path: str, text: str) -> entry_marks.Marks:
-    if state.prepared is not None and state.prepared[:2] == (path, text):
-        return state.prepared[2]
-    return entry_marks.find(text, path)
+def _prepared(state: State, path: str, text: str) -> Prepared:
+    known = state.prepared
+    if known is not None and (known.path, known.text) == (path, text):
+        return known
+    return Prepared(path, text, entry_marks.find(text, path), None)
 
 
 def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[str, Any]:
@@ -119,7 +131,8 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
         return _read_model(state, path, request.get("options") or {}, progress)
     try:
         text = request["text"] if request["text"] is not None else _read(path)
-        marks = _marks(state, path, text)
+        prepared = _prepared(state, path, text)
+        marks = prepared.marks
         names = request["entries"] if request["entries"] is not None else [entry.name for entry in marks.entries]
         if not names:
             raise TraceError("the file has no marked entry; decorate a function with `@tp.model(...)`", code="TP408")
@@ -129,7 +142,7 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
                 specs[entry.name] = entry.specs
         progress("importing", 0, len(names) + 1)
         with collector_rare(), loading(text):
-            module = load(path, text, state.root)
+            module = load(path, text, state.root, prepared.code)
     except BaseException as error:  # SystemExit and KeyboardInterrupt too: whatever user code raises is its answer
         told = error_of(error, path, state.root)
         return {"error": told, "imports": imported_files(path, state.root, told)}

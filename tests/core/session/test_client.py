@@ -224,6 +224,12 @@ def test_a_process_that_is_ready_runs_nothing_until_its_file_is_traced(agent, tm
     assert not _children(supervisor)
 
 
+def test_a_warning_of_the_parser_is_told_although_the_text_was_compiled_ahead(agent):
+    warned = MARK + "print(1 is 1)\n"
+    agent.prepare("warned.py", warned)
+    assert '"is" with a literal' in agent.trace("warned.py", warned)["output"]
+
+
 def test_an_owner_that_died_is_made_again_from_what_was_traced_last(agent, tmp_path):
     (tmp_path / "model.py").write_text(OBSERVED)
     document = agent.trace("model.py")["entries"][0]["document"]
