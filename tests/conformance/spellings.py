@@ -108,7 +108,7 @@ def _convolution() -> Group:
 
     taken = (loops, taps, taps_by_matmul, columns, columns_first, multiplied, by_tensordot, indexed, strided, padded,
              stepped, flipped, library, stacked)  # fmt: skip
-    return _group(IMAGE, taken, (one_pad, by_position, largest), ("conv_bn_activation",))
+    return group(IMAGE, taken, (one_pad, by_position, largest), ("conv_bn_activation",))
 
 
 def _pool() -> Group:
@@ -162,7 +162,7 @@ def _pool() -> Group:
         return np.maximum(np.maximum(x[..., 0:4], x[..., 1:5]), x[..., 4:8])
 
     taken = (tiles, tiles_in_turn, views, corners, chained, stacked, average, average_by_sum, smallest, padded, library)
-    return _group({"x": "f32[2,3,8,8]"}, taken, (weighted, zero_padded, uneven))
+    return group({"x": "f32[2,3,8,8]"}, taken, (weighted, zero_padded, uneven))
 
 
 def _batch_norm() -> Group:
@@ -221,7 +221,7 @@ def _batch_norm() -> Group:
 
     specs = {"x": "f32[6,4,5,5]", "g": "f32[4]", "b": "f32[4]"}
     taken = (textbook, with_var, channels_last, rows, sums, with_std, plain, with_einsum)
-    return _group(specs, taken, (outside, sample, one_pass))
+    return group(specs, taken, (outside, sample, one_pass))
 
 
 def _layer_norm() -> Group:
@@ -279,7 +279,7 @@ def _layer_norm() -> Group:
 
     specs = {"x": "f32[4,5,16]", "g": "f32[16]", "b": "f32[16]"}
     taken = (textbook, with_var, power, flattened, features_first, folded, by_product, with_einsum, scale_only, library)
-    return _group(specs, taken, (outside, sample, absolute))
+    return group(specs, taken, (outside, sample, absolute))
 
 
 def _gelu() -> Group:
@@ -328,7 +328,7 @@ def _gelu() -> Group:
 
     taken = (by_erf, by_erf_half, phi, by_tanh, by_tanh_products, by_tanh_cdf, by_sigmoid, by_sigmoid_product, library,
              library_tanh)  # fmt: skip
-    return _group({"x": "f32[5,7]"}, taken, (without_cube, coarse, of_another))
+    return group({"x": "f32[5,7]"}, taken, (without_cube, coarse, of_another))
 
 
 def _softmax() -> Group:
@@ -392,7 +392,7 @@ def _softmax() -> Group:
 
     taken = (textbook, indexed, middle, unshifted, reciprocal, moved, flattened, tempered, shifted_elsewhere, by_logarithm,
              library)  # fmt: skip
-    return _group({"x": "f32[4,5,6]"}, taken, (smoothed, one_more, base_two))
+    return group({"x": "f32[4,5,6]"}, taken, (smoothed, one_more, base_two))
 
 
 def _attention() -> Group:
@@ -452,7 +452,7 @@ def _attention() -> Group:
     taken = (textbook, scaled_query, scaled_both, with_einsum, causal, causal_added, late, unscaled, flattened, library,
              library_causal)  # fmt: skip
     specs = dict.fromkeys("qkv", "f32[2,3,5,8]")
-    return _group(specs, taken, (other_axis, multiplied_mask, linear))
+    return group(specs, taken, (other_axis, multiplied_mask, linear))
 
 
 def _linear() -> Group:
@@ -498,7 +498,7 @@ def _linear() -> Group:
     taken = (product, transposed, dotted, with_einsum, by_tensordot, flattened, multiplied, features_first, bias_first,
              plain, library)  # fmt: skip
     specs = {"x": "f32[4,5,8]", "w": "f32[8,6]", "b": "f32[6]"}
-    return _group(specs, taken, (summed, gated), ("linear_bias_activation", "matmul"))
+    return group(specs, taken, (summed, gated), ("linear_bias_activation", "matmul"))
 
 
 def _depthwise_pointwise() -> Group:
@@ -536,7 +536,7 @@ def _depthwise_pointwise() -> Group:
         return nn.conv2d(nn.conv2d(x, d, padding=1, groups=4) + x, p)
 
     specs = {"x": "f32[2,4,6,6]", "d": "f32[4,1,3,3]", "p": "f32[5,4,1,1]"}
-    return _group(
+    return group(
         specs, (framework, relu_between, windows, shifted, strided_windows), (mixed_first, ordinary, skip_between)
     )
 
@@ -570,7 +570,7 @@ def _layer_norm_linear() -> Group:
 
     specs = {"x": "f32[2,5,6]", "g": "f32[6]", "b": "f32[6]", "w": "f32[6,7]"}
     taken = (framework, textbook, tokens, einsum, squashed)
-    return _group(specs, taken, (root_mean_square, over_tokens, cut))
+    return group(specs, taken, (root_mean_square, over_tokens, cut))
 
 
 def _matmul() -> Group:
@@ -607,7 +607,7 @@ def _matmul() -> Group:
     taken = (
         matmul, einsum, columns_first, operands_turned, multiplied_and_added, commuted, both_transposed, with_a_batch_of_one,
     )  # fmt: skip
-    return _group({"a": "f32[3,4,5]", "b": "f32[3,5,6]"}, taken, (outer, one_of_them))
+    return group({"a": "f32[3,4,5]", "b": "f32[3,5,6]"}, taken, (outer, one_of_them))
 
 
 def _elementwise_chain() -> Group:
@@ -646,7 +646,7 @@ def _elementwise_chain() -> Group:
         return np.tanh(x)[:, ::-1] * 2
 
     taken = (in_a_row, a_diamond, with_a_row, with_a_column, by_functions, in_place, in_another_order, axes_of_one)
-    return _group({"x": "f32[4,6]"}, taken, (one_op, moved_between))
+    return group({"x": "f32[4,6]"}, taken, (one_op, moved_between))
 
 
 def _elementwise_reduction() -> Group:
@@ -683,7 +683,7 @@ def _elementwise_reduction() -> Group:
     taken = (
         of_an_exponential, of_a_magnitude, a_count, with_keepdims, all_at_once, a_product, over_an_axis_of_one_too, by_reduce,
     )  # fmt: skip
-    return _group({"x": "f32[4,6]"}, taken, (bare, in_turn))
+    return group({"x": "f32[4,6]"}, taken, (bare, in_turn))
 
 
 def _reduction_elementwise() -> Group:
@@ -721,10 +721,10 @@ def _reduction_elementwise() -> Group:
     taken = (
         below_the_largest, with_an_axis_added, along_columns, length, of_length_one, of_everything, of_exponentials, halved,
     )  # fmt: skip
-    return _group({"x": "f32[4,6]"}, taken, (bare, read_twice))
+    return group({"x": "f32[4,6]"}, taken, (bare, read_twice))
 
 
-def _group(specs: Mapping[str, str], taken: Any, other: Any, also: tuple[str, ...] = ()) -> Group:
+def group(specs: Mapping[str, str], taken: Any, other: Any, also: tuple[str, ...] = ()) -> Group:
     return Group(specs, {f.__name__: f for f in taken}, {f.__name__: f for f in other}, also)
 
 

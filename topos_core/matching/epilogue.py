@@ -10,17 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from topos_core.matching.activation import read_activation
-from topos_core.matching.affine import Digit, Digits, regrouped
+from topos_core.matching.affine import Digit
 from topos_core.matching.channelwise import Frame, Norm, Norms, channel_vector
 from topos_core.matching.context import Context
 from topos_core.matching.facts import ConvolutionFacts, Layout
 from topos_core.matching.layout import Piece, build, usual
 from topos_core.matching.match import Match
+from topos_core.matching.moved_layout import view_of
 from topos_core.matching.movement import moved
 from topos_core.matching.view import View
 from topos_core.ops.catalog import definition
 
-CANONICAL: Final = -2  # the base of a stage's view: the result as [batch, group, feature, positions...]
 ACTIVATIONS: Final = frozenset(("maximum", "minimum", "mul", "div", "tanh", "select", "add"))
 REACH: Final = 200
 """Values looked at to see whether a residual depends on its own convolution; past that it counts as dependent."""
@@ -177,27 +177,7 @@ def _start(context: Context, match: Match) -> View:
     """Gives a convolution root's view over its canonical result."""
     facts: ConvolutionFacts = match.facts
     roles = ("b", "g", "f", *(str(k) for k in range(len(facts.windows))))
-    return _view_of(facts.result, roles, context.op(match.root).type.shape)
-
-
-def _view_of(layout: Layout, roles: Sequence[str], shape: Sequence[int]) -> View:
-    """Gives the view of a value of `shape` over a base with one axis per role."""
-    extents = dict.fromkeys(roles, 1)
-    steps: dict[int, int] = {}
-    for role in roles:
-        own = sorted((k for k, r in enumerate(layout.roles) if r == role), key=lambda k: -layout.rank[k])
-        for k in own:
-            steps[k] = extents[role]
-            extents[role] *= layout.shape[k]
-    digits = [
-        Digit(extent, tuple(steps[k] if other == role else 0 for other in roles))
-        for k, (extent, role) in enumerate(zip(layout.shape, layout.roles, strict=True))
-    ]
-    axes: tuple[Digits, ...] = tuple((digit,) if digit.extent > 1 else () for digit in digits)
-    view = View(CANONICAL, tuple(extents.values()), axes, (0,) * len(roles), (1,) * len(roles), ())
-    groups = regrouped(view.digits, shape)
-    assert groups is not None  # a layout's axes refine the recorded ones
-    return view._replace(axes=groups)
+    return view_of(facts.result, roles, context.op(match.root).type.shape)
 
 
 def _stepped(context: Context, found: Sequence[tuple[int, Stage]], laid: Laid, value: int) -> Stage | None:

@@ -2,8 +2,8 @@
 
 Recognises
     A `linear` layer, with or without a bias, whose result goes through relu (the maximum, or a choice by comparison, told apart
-    by what a NaN gives), relu6, tanh, sigmoid, silu, hardswish or gelu (by tanh, erf or sigmoid), as it is or reshaped; each
-    in the spellings that `conv_bn_activation` has.
+    by what a NaN gives), relu6, tanh, sigmoid, silu, hardswish or gelu (by tanh, erf or sigmoid), as it is or reshaped and permuted
+    (heads, columns); each in the spellings that `conv_bn_activation` has.
 
 Why it pays
     The activation reads and writes the whole result once more; behind the product it costs a register.
@@ -12,7 +12,7 @@ Declines when
     Nothing of its own: it stands on `linear` and declines with it.
 
 Not recognised
-    Other movement between the layer and the activation. Leaky relu, elu and other activations.
+    A part of the layer's result that is activated. Leaky relu, elu and other activations.
 
 Source
     Jacob et al., Quantization and Training of Neural Networks (arXiv 1712.05877), section 2.4, for fused layers.
@@ -32,6 +32,7 @@ from topos_core.matching.facts import CoreFacts
 from topos_core.matching.formula import ACTIVATIONS, WITHOUT_FUNCTIONS
 from topos_core.matching.joining import chain, joined, match_at
 from topos_core.matching.match import Match
+from topos_core.matching.moved_layout import MOVES, moved_layout
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.patterns import linear
 from topos_core.tape.tape import Tape
@@ -51,7 +52,10 @@ def find(context: Context, root: int, /) -> Match | None:
         return None
     name, leaf = found
     layer = known[leaf]
-    facts = replace(layer.facts, options={"activation": name})  # a reshape keeps the layout of what it reshapes
+    result = moved_layout(context, layer.facts.result, ("b", "n"), layer.root, leaf)
+    if result is None:
+        return None
+    facts = replace(layer.facts, result=result, options={"activation": name})
     return joined(context, IDENTIFIER, root, [layer], layer.bindings, facts, chain(context, root, [layer.root]))
 
 
@@ -70,7 +74,7 @@ def work(tape: Tape, match: Match) -> Work:
 
 
 def _layers(context: Context) -> dict[int, Match]:
-    """Lists linear layers by root and by reshapes of it; one without a bias only where no layer with a bias reads it."""
+    """Lists linear layers by root and by what moves it; one without a bias only where no layer with a bias reads it."""
     found = {}
     for value, op in enumerate(context.tape.ops):
         if op.name in linear.PATTERN.roots:
@@ -80,7 +84,7 @@ def _layers(context: Context) -> dict[int, Match]:
     inner = {value for match in found.values() for value in match.interior}
     layers = {value: match for value, match in found.items() if value not in inner}
     for value, op in enumerate(context.tape.ops):
-        if op.name == "reshape" and op.operands[0] in layers:
+        if op.name in MOVES and op.operands[0] in layers:
             layers[value] = layers[op.operands[0]]
     return layers
 
@@ -95,6 +99,10 @@ def _no_bias(x: Any, w: Any) -> Any:
 
 def _batches(x: Any, w: Any) -> Any:
     return np.maximum(x @ w, 0)
+
+
+def _heads(x: Any, w: Any, b: Any) -> Any:
+    return np.maximum((x @ w + b).reshape(4, 2, 3).transpose(1, 0, 2), 0)
 
 
 def _plain(x: Any, w: Any, b: Any) -> Any:
@@ -119,6 +127,7 @@ PATTERN = Pattern(
     examples=(
         Example("bias and relu", _relu, _LAYER),
         Example("tanh without a bias", _no_bias, _BARE),
+        Example("heads", _heads, _LAYER),
         Example("batches of rows", _batches, {"x": "f32[2,4,5]", "w": "f32[5,6]"}),
     ),
     counterexamples=(Example("no activation", _plain, _LAYER), Example("leaky relu", _leaky, _BARE)),

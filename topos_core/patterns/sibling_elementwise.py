@@ -14,7 +14,8 @@ Declines when
     whole numbers on such an op.
 
 Not recognised
-    Groups that read a value along other axes, or repeated; groups of which one waits for what the other's reader makes.
+    Groups that read a value along other axes, or repeated; groups of which one waits for what the other's reader makes, or
+    reads a slice that is cut after the first of them.
 
 Source
     Chen et al., TVM: An Automated End-to-End Optimizing Compiler for Deep Learning (OSDI 2018), section 3.
