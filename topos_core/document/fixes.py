@@ -12,6 +12,7 @@ from topos_core.document import phrases
 from topos_core.document.display import display
 from topos_core.document.finding import Edit, Fix
 from topos_core.document.places import Places, split_lines
+from topos_core.document.syntax import parsed
 from topos_core.tape.span import Span
 from topos_core.tape.tape import Observation
 
@@ -55,7 +56,7 @@ class Sources:
         if path not in self._files:
             text = self.places.tape.sources.get(path)
             try:
-                self._files[path] = _File(text, ast.parse(text)) if text is not None else None
+                self._files[path] = _File(text, parsed(text)) if text is not None else None
             except (
                 SyntaxError,
                 ValueError,

@@ -16,11 +16,11 @@ import ast
 import io
 import re
 import tokenize
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from topos_core.document.syntax import parsed
 from topos_core.errors import ConfigurationError, TraceError
 from topos_core.tape.span import Span
 
@@ -94,9 +94,7 @@ def find(text: str, path: str) -> Marks:
         return Marks(())
     text = text.removeprefix("\ufeff")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an invalid escape is the linter's business
-            tree = ast.parse(text, path)
+        tree = parsed(text)
         comments = tuple(_comments(text, path)) if _MENTION.search(text) else ()  # tokens cost more than the tree
     except SyntaxError as error:
         raise TraceError(f"syntax error: {error.msg}", code="TP403", span=_syntax_span(error, path)) from None
