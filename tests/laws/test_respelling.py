@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from tests.core.patterns.check import agrees, match_at_result
-from tests.laws.respelling import CHANGES, WRITERS, Program
+from tests.laws import respelling, respelling_groups
+from tests.laws.respelling import Program
 from topos_core.matching.catalog import patterns
 from topos_core.matching.search import Pool, search
 from topos_core.recording.trace import trace
 from topos_core.tape.tape import Tape
+
+WRITERS = {**respelling.WRITERS, **respelling_groups.WRITERS}
+CHANGES = {**respelling.CHANGES, **respelling_groups.CHANGES}
 
 
 def found(program: Program) -> tuple[Tape, Pool]:
