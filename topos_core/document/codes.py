@@ -91,7 +91,8 @@ _CODES: Final = (
         "hint",
         "note",
         False,
-        "Another region that shares ops with this one saves more and was taken. The finding names the winner.",
+        "Another region that shares ops with this one was taken, since it saves more, alone or with what can be taken beside it. The "
+        "finding names the winner.",
     ),
     Code(
         "TP205",

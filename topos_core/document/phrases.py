@@ -143,7 +143,7 @@ def stays_finite(way: Literal["shift", "f32"]) -> str:
 
 def covered(winner: str, place: str) -> str:
     """Names the region that won the ops."""
-    return f"declined: {winner} at {place} claims some of its ops and saves more"
+    return f"declined: {winner} at {place} claims some of its ops, and the plan with it saves more"
 
 
 def switched_off(pattern: str) -> str:

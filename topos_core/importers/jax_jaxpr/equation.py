@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from topos_core.recording.recorder import Recorder
 from topos_core.recording.value import Value
 from topos_core.tape.type import TensorType
@@ -44,6 +46,12 @@ class Equation:
     def result(self) -> TensorType:
         """Gives the type of the first result."""
         return self.types[0]
+
+
+def number_of(value: Value) -> np.ndarray | None:
+    """Gives the number that a value without axes is known to be."""
+    op = value.recorder.ops[value.index]
+    return np.asarray(op.attributes["value"]) if op.name == "constant" and not op.type.shape else None
 
 
 Translate: TypeAlias = Callable[[Equation], Any]  # a value, or a sequence of values

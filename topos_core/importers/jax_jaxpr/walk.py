@@ -10,9 +10,10 @@ import numpy as np
 
 from topos_core.errors import RecordingError
 from topos_core.importers.jax_jaxpr.catalog import translations
-from topos_core.importers.jax_jaxpr.equation import Equation, Unsupported
+from topos_core.importers.jax_jaxpr.equation import Equation, Unsupported, number_of
 from topos_core.importers.jax_jaxpr.places import Places
 from topos_core.importers.rollback import take_back
+from topos_core.ops.catalog import definition
 from topos_core.recording import constant
 from topos_core.recording.recorder import Recorder
 from topos_core.recording.value import Value
@@ -74,7 +75,7 @@ class Walk:
             made = translate(seen)
             results = [made] if isinstance(made, Value) else list(made)
             if [each.type for each in results] == types:
-                return results
+                return self._worked_out(mark, operands, results)
             reason = f"its formula gives {', '.join(str(each.type) for each in results)}"
         except Unsupported as error:
             reason = str(error)
@@ -82,6 +83,22 @@ class Walk:
             reason = error.message
         take_back(self.recorder, mark)
         return self._opaque(name, operands, types, reason)
+
+    def _worked_out(self, mark: int, operands: Iterable[Value], results: list[Value]) -> list[Value]:
+        """Gives numbers for what only numbers were recorded for, by the same ops: `jnp.var` counts its divisor, and whether it is positive."""
+        ops = self.recorder.ops
+        known = {each.index: number for each in operands if (number := number_of(each)) is not None}
+        if len(known) < len({each.index for each in operands}) or not known or any(each.type.shape for each in results):
+            return results
+        with np.errstate(all="ignore"):
+            for at in range(mark, len(ops)):
+                op = ops[at]
+                if op.name in ("opaque", "pick", "parameter") or op.type.shape or not known.keys() >= set(op.operands):
+                    return results
+                known[at] = definition(op.name).evaluate([known[each] for each in op.operands], op.attributes, op.type)
+        numbers = [(known[each.index], each.type.dtype) for each in results]
+        take_back(self.recorder, mark)
+        return [constant.splat(self.recorder, np.asarray(number)[()], dtype) for number, dtype in numbers]
 
     def _read(self, held: dict[Any, Value], atom: Any) -> Value:
         if not hasattr(atom, "val"):

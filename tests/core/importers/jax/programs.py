@@ -46,6 +46,19 @@ def norm(x, scale, shift):
     return (x - mean) / jnp.sqrt(var + 1e-5) * scale + shift
 
 
+def standardised(x, scale, shift):
+    mean, variance = jnp.mean(x, -1, keepdims=True), jnp.var(x, -1, keepdims=True)
+    return (x - mean) / jnp.sqrt(variance + 1e-5) * scale + shift
+
+
+def spread(x):
+    return jnp.std(x, axis=0, ddof=1)
+
+
+def without_divisor(x):
+    return jnp.var(x, axis=0, ddof=4)
+
+
 def lookups(ids):
     table = jnp.asarray(TABLE)
     return {

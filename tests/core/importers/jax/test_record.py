@@ -18,6 +18,9 @@ CASES = {
     "channels_last": "f32[2,9,9,3],f32[3,3,3,4]",
     "attention": "f32[2,2,4,8],f32[2,2,4,8],f32[2,2,4,8]",
     "norm": "f32[4,16],f32[16],f32[16]",
+    "standardised": "f32[4,16],f32[16],f32[16]",
+    "spread": "f32[4,16]",
+    "without_divisor": "f32[4,16]",
     "lookups": "i32[3]<8",
     "updated": "f32[6,4],f32[2,2],i32[]<9,i32[3]<2",
     "activations": "f32[4,5]",
@@ -57,6 +60,7 @@ def test_a_function_computes_what_jax_computes(name):
     ("name", "patterns"),
     [
         ("mlp", {"softmax"}),
+        ("standardised", {"layer_norm"}),
         ("block", {"conv_bn_activation", "window_reduce"}),
         ("channels_last", {"conv_bn_activation"}),
         ("attention", {"attention"}),
@@ -134,3 +138,8 @@ def test_functions_of_numpy_are_recorded_as_before_beside_functions_of_jax():
     assert uses_jax(programs.jitted)
     assert not uses_jax(programs.plain)
     assert [op.name for op in record(programs.plain, *parse_specs("f32[3]")).ops] == ["input", "constant", "maximum"]
+
+
+def test_what_only_numbers_decide_is_decided():
+    assert not {op.name for op in tape_of("spread").ops} & {"select", "compare", "cast"}
+    assert {op.name for op in tape_of("without_divisor").ops} >= {"broadcast"}

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from topos_core import nn
-from topos_core.importers.jax_jaxpr.equation import Equation, Translate, Unsupported
+from topos_core.importers.jax_jaxpr.equation import Equation, Translate, Unsupported, number_of
 from topos_core.recording import elementwise, movement
 from topos_core.recording.elementary import erf, rsqrt
 from topos_core.recording.value import Value
@@ -79,6 +79,9 @@ def _choice(equation: Equation) -> Value:
     which, *cases = equation.operands
     if which.type.dtype != "bool" or len(cases) != 2:
         raise Unsupported("it chooses among more than two values")
+    known = number_of(which)
+    if known is not None:
+        return movement.spread(cases[int(known)], equation.result.shape)
     return elementwise.select(which, cases[1], cases[0])
 
 
