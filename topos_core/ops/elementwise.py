@@ -224,7 +224,7 @@ def _one(name: str, dtypes: tuple[str, ...], function: Callable[..., Any], remed
 
 def _hard(name: str, function: Callable[..., Any]) -> OpDefinition:
     infer = _unary(name, FLOATS, "cast it to a float dtype first")
-    into = _settled_into(function) if isinstance(function, np.ufunc) else None
+    into = _settled_into(function)
     return OpDefinition(name, "elementwise", 1, infer, _settled(function), _transcendental, into=into)
 
 

@@ -38,6 +38,7 @@ def offer_core(
     efficiency: float,
     copied: bool = False,
     between: int = 0,
+    scratch: int = 0,
     calls: float = 1.0,
 ) -> Offer | Decline:
     """Prices a kernel that reads its bindings once and writes the root.
@@ -46,6 +47,7 @@ def offer_core(
         flops, transcendentals: Of the whole region.
         copied: Whether x and the result are moved to another layout and back.
         between: Bytes that one of several kernels writes and the next one reads.
+        scratch: Bytes of operands that are laid out anew first.
         calls: Of kernels.
     """
     root = tape.ops[match.root].type
@@ -68,5 +70,5 @@ def offer_core(
     work = Work(flops, transcendentals, read + moved, root.bytes + moved)
     return Offer(
         kernel=kernel, work=work, exact=False, envelope=measured, efficiency=efficiency,
-        temporary_bytes=between + (2 * root.bytes if copied else 0), calls=calls,
+        temporary_bytes=between + scratch + (2 * root.bytes if copied else 0), calls=calls,
     )  # fmt: skip

@@ -27,6 +27,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     return offer_core(
         tape, match, terms, kernel="blocks of query rows, scores in the cache", flops=cost.flops,
         transcendentals=transcendentals, efficiency=cost.efficiency,
+        scratch=tape.ops[match.bindings["k"]].type.bytes,  # in panels
     )  # fmt: skip
 
 
