@@ -161,8 +161,9 @@ def _pool() -> Group:
     def uneven(x):
         return np.maximum(np.maximum(x[..., 0:4], x[..., 1:5]), x[..., 4:8])
 
-    taken = (tiles, tiles_in_turn, views, corners, chained, stacked, average, average_by_sum, smallest, padded, library)
-    return group({"x": "f32[2,3,8,8]"}, taken, (weighted, zero_padded, uneven))
+    taken = (tiles, tiles_in_turn, views, corners, chained, stacked, average, average_by_sum, smallest, padded, zero_padded,
+             library)  # fmt: skip
+    return group({"x": "f32[2,3,8,8]"}, taken, (weighted, uneven))
 
 
 def _batch_norm() -> Group:

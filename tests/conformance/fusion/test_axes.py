@@ -140,6 +140,7 @@ def test_a_zero_pad_under_a_maximum_is_kept_as_it_is():
         plan = planned(program, {"x": "f32[1,2,6,6]"}, consumer=consumer)
         assert not any(match.facts.pad_fill == -np.inf for match in matches(plan, "window_reduce"))
         assert "pad-fill" in codes(plan, "window_reduce")
+        assert plan.tape.ops[taken(plan, "window_reduce").match.bindings["x"]].name == "pad"
     plan = planned(program, {"x": "f32[1,2,6,6]"})
     negative = -np.abs(np.random.default_rng(0).standard_normal((1, 2, 6, 6)))
     (got,) = run(plan, x=negative)
