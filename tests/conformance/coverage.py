@@ -19,7 +19,8 @@ from tests.conformance import spelled_layers, spelled_parts, spellings
 from tests.conformance.fusion.test_corpus import WAITING, corpus
 from tests.conformance.spellings import Group
 from tests.laws import mutations
-from topos_core.matching.catalog import ORDER, patterns
+from topos_core.matching.catalog import patterns
+from topos_core.matching.order import ORDER
 from topos_core.matching.search import search
 from topos_core.recording.trace import trace
 from topos_core.run.proof import prove

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.coverage import groups, rows, situations
-from topos_core.matching.catalog import ORDER
+from topos_core.matching.order import ORDER
 
 UNRECOGNISED = {
     ("depthwise_pointwise", "channels_last"),

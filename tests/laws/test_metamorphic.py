@@ -13,9 +13,10 @@ import pytest
 import topos_core as tp
 from tests.laws.metamorphic import TRANSFORMS
 from topos_core.errors import ToposError
-from topos_core.matching.catalog import LAST, patterns
+from topos_core.matching.catalog import patterns
 from topos_core.matching.certificate import certify
 from topos_core.matching.match import Match
+from topos_core.matching.order import LAST
 from topos_core.matching.search import search
 from topos_core.ops.verify import verify
 from topos_core.recording.trace import trace

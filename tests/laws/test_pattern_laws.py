@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.core.matching.check import outermost
-from topos_core.matching.catalog import ORDER, patterns
+from topos_core.matching.catalog import patterns
+from topos_core.matching.order import ORDER
 from topos_core.matching.search import search
 from topos_core.recording.trace import trace
 

@@ -12,8 +12,8 @@ from tests.core.plan.matches import match
 from tests.support.tapes import TapeBuilder
 from topos_core.cost.work import Work
 from topos_core.kernels.kernel import Decline, Offer
-from topos_core.matching.catalog import LAST
 from topos_core.matching.match import Match
+from topos_core.matching.order import LAST
 from topos_core.plan.decision import Decision
 from topos_core.plan.plan import PlanData
 from topos_core.plan.reading import boundary

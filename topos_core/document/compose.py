@@ -22,9 +22,9 @@ from topos_core.document.fixes import Sources
 from topos_core.document.places import Places, written
 from topos_core.document.ranking import is_listed
 from topos_core.document.told import About, Told
-from topos_core.matching.catalog import LAST
 from topos_core.matching.fingerprint import fingerprint, fold, near_miss_fingerprint
 from topos_core.matching.match import Match, NearMiss
+from topos_core.matching.order import LAST
 from topos_core.plan.decision import Decision, Number
 from topos_core.plan.plan import Decided, PlanData
 from topos_core.tape.span import Span

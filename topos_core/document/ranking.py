@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from topos_core.matching.catalog import LAST
+from topos_core.matching.order import LAST
 
 VERDICTS: Final = ("blocked", "declined", "near_miss", "taken")
 """What loses most comes first."""

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from topos_core.matching.answers import keys_of, tried
-from topos_core.matching.catalog import LAST
 from topos_core.matching.chains import LIMIT
 from topos_core.matching.context import Context
 from topos_core.matching.match import Match, NearMiss
+from topos_core.matching.order import LAST
 from topos_core.matching.pattern import Pattern
 from topos_core.matching.pool import Effort, Pool
 from topos_core.matching.shortened import shortened

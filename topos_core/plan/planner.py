@@ -15,8 +15,8 @@ from topos_core.cost.memory import Placement
 from topos_core.cost.profiles import machine
 from topos_core.errors import ConfigurationError
 from topos_core.kernels.kernel import Consumer, Decline, Dialect, Fidelity, Offer
-from topos_core.matching.catalog import LAST
 from topos_core.matching.match import Match
+from topos_core.matching.order import LAST
 from topos_core.plan.contraction import find_cycle
 from topos_core.plan.decision import Decision, Number
 from topos_core.plan.election import Candidate, Elector, by_claim, families

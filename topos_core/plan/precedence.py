@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from topos_core.matching.catalog import ORDER
+from topos_core.matching.order import ORDER
 
 _RANK: Final = {identifier: rank for rank, identifier in enumerate(ORDER)}
 

@@ -14,9 +14,9 @@ import pytest
 import topos_core as tp
 from tests.core.importers.routes import convolutional, decoder, encoder
 from topos_core.importers.imported import record
-from topos_core.matching.catalog import LAST
 from topos_core.matching.facts import EpilogueFacts
 from topos_core.matching.match import Match
+from topos_core.matching.order import LAST
 from topos_core.run.interpreter import interpret
 from topos_core.tape.tape import Tape
 

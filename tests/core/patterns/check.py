@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from topos_core.matching.catalog import LAST, pattern, patterns
+from topos_core.matching.catalog import pattern, patterns
 from topos_core.matching.match import Match, NearMiss
+from topos_core.matching.order import LAST
 from topos_core.matching.search import Pool, search
 from topos_core.ops.catalog import definition
 from topos_core.recording.trace import trace

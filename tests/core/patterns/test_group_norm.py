@@ -5,7 +5,7 @@ import pytest
 
 from tests.core.patterns.check import check, named, searched
 from topos_core import nn
-from topos_core.matching.catalog import LAST
+from topos_core.matching.order import LAST
 
 X = {"x": "f64[2,6,4,5]", "g": "f64[6]", "b": "f64[6]"}
 

@@ -17,9 +17,9 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.stablehlo.fidelity import measured
-from topos_core.matching.catalog import LAST
 from topos_core.matching.facts import ConvolutionFacts, NormFacts, WindowReduceFacts
 from topos_core.matching.match import Match
+from topos_core.matching.order import LAST
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import FLOATS, numpy_dtype
 
