@@ -109,8 +109,11 @@ def test_every_epilogue_in_the_recorded_order(residual_last, activation):
     check(1, 6, 9, (13, 11), residual=None, low=0.0, activation=activation)
 
 
-def test_the_number_of_threads_changes_no_bit():
-    results = [check(3, 16, 16, (20, 20), threads=threads) for threads in (1, 2, 4)]
+@pytest.mark.parametrize(
+    ("batch", "rows", "extents"), [(3, 16, (20, 20)), (1, 45, (14, 15)), (1, 16, (13, 13)), (1, 130, (16, 16))]
+)
+def test_the_number_of_threads_changes_no_bit(batch, rows, extents):
+    results = [check(batch, 16, rows, extents, threads=threads) for threads in (1, 2, 4)]
     assert all(np.array_equal(results[0], other) for other in results)
 
 

@@ -64,7 +64,9 @@ def kernel(host: Host, dtype: str) -> Any:
         put(block, "resume", 0)
         item = take(get(args, "counter"))
         while item < get(args, "items"):
-            first = item * get(args, "block_rows")
+            part_of_rows = item % get(args, "splits")
+            first = item // get(args, "splits") * get(args, "block_rows")
+            first_row = part_of_rows * get(args, "split_rows")
             last = smaller(get(args, "tile_rows"), first + get(args, "block_rows"))
             for channel in range(channels):
                 tile_row = first
@@ -84,7 +86,7 @@ def kernel(host: Host, dtype: str) -> Any:
                         forward(source + tile * 4 * size, pitch, target + tile * size, right_apart)
                     tile_row += 1
             vectors = ((last - first) * across + lanes - 1) // lanes
-            for row in range(0, rows, tall):
+            for row in range(first_row, smaller(rows, first_row + get(args, "split_rows")), tall):
                 present = smaller(tall, rows - row)
                 put(block, "rows", present)
                 for product in range(36):

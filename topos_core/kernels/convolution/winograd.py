@@ -157,12 +157,17 @@ class Winograd:
         rows = self._block_rows(threads)
         tile_rows = self.problem.batch * self.down
         items = -(-tile_rows // rows)
+        # where tiles are few, every worker takes all of them for a part of the rows, so that lanes stay full
+        splits = -(-2 * threads // items) if threads > 1 and items < 2 * threads else 1
+        part = -(-self.problem.rows // (splits * self.tall)) * self.tall
+        splits = -(-self.problem.rows // part)
+        items *= splits
         pitch = self._right_pitch(rows)
         offsets = self.pitches.setdefault(pitch, np.arange(self.problem.channels, dtype=np.int64) * pitch)
         right_at = aligned(8 * len(TILE))
         sums_at = right_at + self._right_bytes(rows)
         words = {
-            "items": items, "tile_rows": tile_rows, "block_rows": rows, "down": self.down, "across": self.across,
+            "items": items, "splits": splits, "split_rows": part, "tile_rows": tile_rows, "block_rows": rows, "down": self.down, "across": self.across,
             "rows": self.problem.rows, "channels": self.problem.channels, "plane": self.planes.channel,
             "pitch": self.planes.pitch, "tiles": address_of(self.table), "offsets": address_of(offsets),
             "right_pitch": pitch, "out_batch": out[0], "out_row": out[2], "out_height": out[4],
@@ -183,7 +188,8 @@ class Winograd:
         unit = tiles(host()).tall_vectors * self.lanes
         most = max(RIGHT_BYTES // row_bytes, -(-unit // self.across), 1)
         if threads > 1:
-            most = min(most, max(1, -(-tile_rows // (2 * threads))))
+            full = -(-self.lanes // self.across)
+            most = min(most, max(full, -(-tile_rows // (2 * threads))))
         most = min(most, tile_rows)
 
         def cost(rows: int) -> float:

@@ -103,11 +103,13 @@ FINISH: Final = 48
 
 WINOGRAD: Final = (
     "counter",
-    "items",  # blocks of tile rows
+    "items",  # blocks of tile rows * splits
     "tile_rows",  # batch * down
     "block_rows",  # per item
     "down", "across",  # tiles of one image
     "rows", "channels",
+    "splits",  # parts of the rows per block of tile rows: an item each
+    "split_rows",  # rows per part
     "planes",  # address of [batch, channels, plane]
     "plane",  # elements of one
     "pitch",  # elements between its rows
