@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from topos_core.cli.asking import add_running, ask
 from topos_core.cli.main import FINDINGS, OK, exit_code_of
-from topos_core.cli.options import (
-    add_cost,
-    add_dims,
-    add_fidelity,
-    add_machine,
-    add_untrusted,
-    one_of,
-    positive,
-    request_options,
-)
+from topos_core.cli.options import one_of, positive
 from topos_core.cli.terminal import Terminal
 from topos_core.document.formats.errors import shown
-from topos_core.session.dimensions import refuse_unknown_dims
-from topos_core.session.projects import only, projects
 from topos_core.session.running import BACKENDS
-from topos_core.session.workspace import parse_target
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
-    parser.add_argument("target", metavar="TARGET")
-    parser.add_argument("--inputs", metavar="FILE.npz", help="arrays by the names of the inputs, or by position")
+    add_running(parser)
     parser.add_argument(
         "--backend", type=one_of(BACKENDS), default="home", metavar="|".join(BACKENDS), help="default: home"
     )
@@ -40,38 +27,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="compares with the interpreter; exits 1 where the fidelity does not allow the difference",
     )
     parser.add_argument("--threads", type=positive, metavar="N", help="threads that kernels may use")
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed of made-up inputs and of `example=` (default: 0)"
-    )
     parser.add_argument("--json", action="store_true", help="prints the figures as JSON")
-    add_fidelity(parser)
-    add_cost(parser)
-    add_machine(parser, "host")
-    add_dims(parser)
-    add_untrusted(parser)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Runs and prints; gives the exit code."""
-    target = parse_target(arguments.target)
-    with projects(terminal.progress, untrusted=arguments.untrusted) as opened:
-        workspace = opened.workspace(target.path)
-        options = request_options(arguments, workspace.configuration, "host")
-        reply = opened.trace(target, {**options, "machine": "reference", "sources": False})
-        refuse_unknown_dims(arguments.dim, [reply])
-        if "error" not in reply:
-            reply = only(arguments.target, reply)
-            if "error" not in reply:
-                reply = opened.agent(workspace).run(
-                    reply["target"],
-                    backend=arguments.backend,
-                    inputs=os.path.abspath(arguments.inputs) if arguments.inputs else None,
-                    compare=arguments.compare,
-                    threads=arguments.threads,
-                    seed=arguments.seed,
-                    **{key: options[key] for key in ("fidelity", "cost", "machine")},
-                    progress=terminal.progress,
-                )
+    reply = ask("run", arguments, terminal, backend=arguments.backend, compare=arguments.compare)
     if "error" in reply:
         terminal.failure(reply["error"])
         return exit_code_of(reply["error"]["code"])

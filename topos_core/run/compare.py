@@ -38,6 +38,8 @@ Backend = Literal["home", "interpreter", "xla"]
 WORSE: Final = 4.0
 PRODUCT_ULPS: Final = 4.0
 """A recorded product on several BLAS threads adds in another order; it is allowed so many ulps times sqrt(terms)."""
+NEAR_ZERO: Final = 2.0**-10
+"""Values below this share of an output's largest are not counted in ulps: beside 0 any difference is millions of them."""
 NARROWER: Final = 2.0**-29
 """f64's epsilon over f32's."""
 
@@ -115,10 +117,11 @@ def difference(
         gap = np.where(np.isnan(gap), np.inf, gap)
         spacing = np.spacing(np.abs(recorded)).astype(np.float64) if recorded.dtype.kind == "f" else None
         unit = spacing if spacing is not None else np.abs(exact) * 2.0**-7 + 1e-40
-        ulps = np.where(gap == 0.0, 0.0, gap / np.where(np.isfinite(unit) & (unit > 0), unit, 1.0))
+        finite = np.abs(exact[np.isfinite(exact)])
+        scale = float(finite.max(initial=0.0))
+        counted = (gap > 0.0) & ~(np.abs(exact) < NEAR_ZERO * scale)
+        ulps = np.where(counted, gap / np.where(np.isfinite(unit) & (unit > 0), unit, 1.0), 0.0)
     largest = float(gap.max(initial=0.0))
-    finite = np.abs(exact[np.isfinite(exact)])
-    scale = float(finite.max(initial=0.0))
     allowed = relative * scale + absolute
     bits = _same_bits(home, recorded)
     judgement = "equal" if bits else ("inside" if largest <= allowed else "outside")

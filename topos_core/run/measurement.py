@@ -17,7 +17,7 @@ class Difference:
         output: Which of the results.
         type: `f32[1,10]`.
         absolute: Largest absolute difference; NaN equals NaN. The number of differing elements for integers and bools.
-        ulps: The same in units of the last place of the interpreter's value.
+        ulps: The same in units of the last place of the interpreter's value, where that is not near 0 beside the largest.
         at: Index of the element with the largest absolute difference; empty where nothing differs.
         allowed: The absolute difference that the envelopes of the taken regions before this output allow.
         home_error: Largest absolute error of the run against the program in float64; None where it was not needed.
@@ -49,7 +49,8 @@ class Difference:
         if self.type.startswith(("bool", "i", "u")):
             text = f"differs in {self.absolute:.0f} {'element' if self.absolute == 1 else 'elements'}"
         else:
-            text = f"differs by at most {self.absolute:.3g} ({self.ulps:.3g} ulp, {self.relative:.3g} relative)"
+            ulps = f"{self.ulps:.3g} ulp" if self.ulps else "at values near 0"
+            text = f"differs by at most {self.absolute:.3g} ({ulps}, {self.relative:.3g} relative)"
         text += f" at {list(self.at)}" if self.at else ""
         if self.rule == "bits":
             return f"{text}: {self.judgement}, since it has to have the interpreter's bits"

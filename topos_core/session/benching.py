@@ -141,6 +141,8 @@ class _Bench:
         for count in self.threads:
             for own in (False, True):
                 crew = [c for c in self.contenders if c.maker.endswith("_own") == own]
+                for rows in found[1:] if own else ():
+                    rows += [_whole_only(contender, count) for contender in crew]
                 with processes(crew, count) as started:
                     for at, case in enumerate(cases[:1] if own else cases):
                         title = f"{'model' if at == 0 else f'region {at} of {len(cases) - 1}'}, {count} threads"
@@ -149,6 +151,14 @@ class _Bench:
                             title=title,
                         )  # fmt: skip
         return found
+
+
+def _whole_only(contender: Contender, threads: int) -> Figure:
+    """Gives the row of a contender that runs the target's own form, for a region."""
+    return Figure(
+        contender.name, threads, "cpu" if threads == 1 else "wall", None, 0, 0, None, None,
+        failure=f"not measured: {contender.compares} runs as a whole, a region of it does not run alone",
+    )  # fmt: skip
 
 
 def _own(traced: Traced) -> str | None:

@@ -87,3 +87,14 @@ def test_a_model_file_runs_in_the_runtimes_that_read_it(empty_project, capsys):
     ]
     assert all(row["error"]["relative"] < 1e-5 for row in document["model"])
     assert document["settings"]["seconds"] == 0
+
+
+def test_a_region_says_who_could_not_run_it_alone(empty_project, capsys):
+    pytest.importorskip("onnxruntime")
+    from tests.core.cli.test_model_files import write_model
+
+    write_model(empty_project)
+    arguments = ["--rounds", "1", "--seconds", "0", "--threads", "1", "--regions", "1", "--with", "home,onnxruntime"]
+    assert main(["bench", "net.onnx", "--dim", "N=2", *arguments]) == 0
+    printed = capsys.readouterr().out
+    assert "onnxruntime with 1 threads: not measured: the target's own file runs as a whole" in printed

@@ -128,6 +128,7 @@ def test_nan_equals_nan_on_every_backend():
         ([-0.0], [0.0], 0.0, 0.0, "inside"),
         ([1.0 + 2**-22], [1.0], 2**-22, 2.0, "inside"),
         ([1.5], [1.0], 0.5, 2**22, "outside"),
+        ([1.0, 2**-30], [1.0, 0.0], 2**-30, 0.0, "inside"),  # beside 0 ulps say nothing
         ([], [], 0.0, 0.0, "equal"),
     ],
 )
