@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from topos_core.matching.binding import Found
 from topos_core.matching.context import Context
 from topos_core.matching.core import Keys
+from topos_core.matching.declared import Term
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.near import sifted
 from topos_core.matching.pattern import Find
@@ -95,12 +97,17 @@ def _keyed(context: Context) -> Keys:
     return Keys(context.tape, context.views)
 
 
+@lru_cache(4)
+def index_of(terms: tuple[tuple[str, Term], ...]) -> Index:
+    """Gives the index of terms; what tries of one search came to serves the next one."""
+    return Index([Named(name, term) for name, term in terms])
+
+
 def _recognised(context: Context) -> _Answers:
     """Recognises every term of the search at once."""
     terms = {pattern.identifier: pattern.term for pattern in context.patterns if pattern.term is not None}
     keys = keys_of(context)
-    index = Index([Named(name, term) for name, term in terms.items()])
-    recognised = recognise(keys, index, remember=context.remember)
+    recognised = recognise(keys, index_of(tuple(terms.items())), remember=context.remember)
     missed, stopped = sifted(keys, recognised)
     out: dict[tuple[str, int], Match | NearMiss] = {}
     for miss in missed:

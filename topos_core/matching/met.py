@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import count
 from typing import Any, Final
 
 from topos_core.matching.func import Func, Map
@@ -45,8 +46,11 @@ class Met:
         return tuple(out)
 
 
+_NUMBERS: Final = count()
+
+
 class Locals:
-    """Numbers for local structures; equal where a try can tell no difference."""
+    """Numbers for local structures; equal where a try can tell no difference. No two tables share a number."""
 
     def __init__(self) -> None:
         self._known: dict[Any, int] = {}
@@ -64,7 +68,7 @@ class Locals:
                 links.append(one)
                 row += (one.kind, one.name, one.adds_nothing, _unscaled(map_, strides), told(weight, exact))
         func.links, func.strides = tuple(links), tuple(strides)
-        func.local = self._known.setdefault(tuple(row), len(self._known))
+        func.local = self._known.setdefault(tuple(row), next(_NUMBERS))
 
 
 def extents(func: Func, place: int) -> tuple[int, ...]:

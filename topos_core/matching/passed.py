@@ -124,7 +124,7 @@ def length(stride: Any, coefficients: Sequence[int]) -> int:
         return int(stride)
     made: Any = stride.made
     if type(made) is not tuple:
-        return coefficients[made]
+        return coefficients[int(made)]
     is_sum, a, b = made
     return (
         length(a, coefficients) + length(b, coefficients)

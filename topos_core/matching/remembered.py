@@ -10,7 +10,7 @@ are those of the known one with other functions in their places.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.func import Func
@@ -20,22 +20,34 @@ from topos_core.matching.recalled import Outcome, Recalled, Refusal, Script
 from topos_core.matching.template import Template
 from topos_core.matching.tracing import Tracing, fits_anchor, structured
 
+MOST: Final = 20_000
+"""Tries that are kept at most, of a few kilobytes each; a network of 10,000 ops in which no two blocks are alike makes 1,100."""
+
 
 class Memory:
-    """The tries of one search.
+    """The tries of a set of templates, in whatever search: what is read of one function is known of all that look alike.
+
+    The first function that looks as none before is tried and nothing more; the second is what is kept.
 
     Args:
         off: Makes every try; the answers are the same.
 
     Attributes:
         made: How many tries were made.
+        kept: How many of them are kept.
     """
 
     def __init__(self, *, off: bool = False) -> None:
-        self.made = 0
+        self.made = self.kept = 0
         self._off = off
         self._paths: dict[Any, _Node] = {}
         self._locals = Locals()
+
+    def trim(self) -> None:
+        """Forgets everything where there is too much of it."""
+        if self.kept > MOST:
+            self.kept = 0
+            self._paths.clear()
 
     def tried(self, template: Template, func: Func, script: Script) -> Attempt | Refusal:
         """Tries a template's structure at a function, and sorts its digits."""
@@ -59,12 +71,13 @@ class Memory:
         return fits_anchor(attempt), attempt.compared
 
     def _recalled(self, template: Template, script: Script | None, func: Func) -> tuple[Outcome | None, Met]:
-        """Follows the readings of a try to its end, which is made where it is not known; None where it cannot be kept."""
+        """Follows the readings of a try to its end; None where it is not known, or cannot be kept."""
+        met = Met(func)
         start = self._paths.get((template, script))
         if start is None:
-            start = self._paths[template, script] = _Node()
+            self._paths[template, script] = _Node()
+            return None, met
         node: _Node | None = start if start.ask is not None else None
-        met = Met(func)
         order = met.order
         while node is not None:
             ask = node.ask
@@ -82,14 +95,24 @@ class Memory:
             else:
                 (a, i), (b, j) = ask
                 reading = extents(order[a], a)[i] == extents(order[b], b)[j]
-            node = node.next.get(reading)
-        tracing = Tracing(self._locals, func, template, script)
+            following = node.next
+            if reading not in following:
+                following[reading] = None
+                return None, met
+            node = following[reading]
+        return self._traced(start, Tracing(self._locals, func, template, script))
+
+    def _traced(self, node: _Node, tracing: Tracing) -> tuple[Outcome | None, Met]:
+        """Makes a try and keeps it."""
         outcome = tracing.outcome()
         self.made += 1
-        node = start
+        self.kept += 1
         for ask, reading in tracing.trail.readings:
             node.ask = ask
-            node = node.next.setdefault(reading, _Node())
+            following = node.next.get(reading)
+            if following is None:
+                following = node.next[reading] = _Node()
+            node = following
         node.outcome = outcome
         return outcome, tracing.met
 
@@ -101,5 +124,5 @@ class _Node:
 
     def __init__(self) -> None:
         self.ask: Any = None
-        self.next: dict[Any, _Node] = {}
+        self.next: dict[Any, _Node | None] = {}  # None where a reading was met once
         self.outcome: Outcome | None = None

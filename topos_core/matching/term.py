@@ -134,9 +134,10 @@ class _Entry:
 
 
 class Index:
-    """The templates of many terms by the kind of function at which they root, and their anchors."""
+    """The templates of many terms by the kind of function at which they root, their anchors, and what their tries came to."""
 
     def __init__(self, terms: Sequence[Named]) -> None:
+        self.memory = Memory()
         self.anchored: list[tuple[str, Template]] = []
         self._roots: dict[tuple[str, str], list[_Entry]] = {}
         self._candidates: dict[Any, tuple[_Entry, ...]] = {}
@@ -182,7 +183,9 @@ def recognise(keys: Keys, index: Index, *, remember: bool = True) -> Recognised:
         index: The templates.
         remember: Whether functions that look alike are tried once; what is found is the same either way.
     """
-    memory = Memory(off=not remember)
+    memory = index.memory if remember else Memory(off=True)
+    memory.trim()
+    before = memory.made
     anchors = Anchors(memory)
     for name, template in index.anchored:
         anchors.add(name, template)
@@ -197,7 +200,7 @@ def recognise(keys: Keys, index: Index, *, remember: bool = True) -> Recognised:
             _at(keys, value, func, entries, matched, memory, result)
     result.tries += anchors.tries
     result.compared += anchors.compared
-    result.made = memory.made
+    result.made = memory.made - before
     return result
 
 
