@@ -134,9 +134,12 @@ def test_a_pad_of_another_number_is_told_with_the_number_and_the_pad():
         return np.einsum("bchwij,ocij->bohw", sliding_window_view(y, (3, 3), axis=(2, 3)), w)
 
     tape, pool = check(padded, {"x": "f32[2,3,6,6]", "w": "f32[4,3,3,3]"})
-    (miss,) = pool.near_misses
+    (match,) = matches_of(pool, "convolution")
+    assert tape.ops[match.bindings["x"]].name == "pad"
+    (miss,) = match.stopped
     assert (miss.pattern, miss.code, miss.found) == ("convolution", "pad-fill", "a pad of -inf")
     assert tape.ops[miss.at].name == "pad"
+    assert not pool.near_misses
     assert 0 < miss.steps_held < miss.steps
 
 
