@@ -32,7 +32,7 @@ def fill(page: Any, selector: str) -> str:
 
 def test_the_three_verdicts_are_drawn_apart_without_colour(open_page: Open, theme: str) -> None:
     blocked, *_ = open_page(convolution(observed=True), theme=theme)
-    declined, *_ = open_page(norms(), theme=theme)
+    declined, *_ = open_page(norms(), theme=theme, size=TALL)
     looks = {
         verdict: (dash(page, f'.sleeve.filled[data-verdict="{verdict}"]'), fill(page, f'.sleeve.filled[data-verdict="{verdict}"]'))
         for page, verdict in ((blocked, "taken"), (declined, "declined"), (blocked, "blocked"))
