@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from topos_core.recording.recorder import Recorder
 from topos_core.recording.value import Value
+
+BEFORE_7: Final = "it trains (is_test=0), as before opset 7; convert the model with onnx.version_converter"
 
 
 class Unsupported(Exception):
@@ -95,6 +97,11 @@ class Node:
     def wants(self, at: int) -> bool:
         """Tells whether somebody wants result `at`."""
         return at < len(self.outputs) and bool(self.outputs[at])
+
+    @property
+    def trained_before_7(self) -> bool:
+        """Tells whether it is one of a set below 7 in training mode, which `is_test` had to switch off there."""
+        return self.opset < 7 and not self.attribute("is_test", 0)
 
     def axis(self, given: int, rank: int) -> int:
         """Counts an axis from the front."""

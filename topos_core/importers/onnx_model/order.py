@@ -14,9 +14,14 @@ def in_order(nodes: Sequence[Any]) -> list[Any]:
     """Sorts a graph's nodes; among those that are ready, the first in the model comes first.
 
     Raises:
-        TraceError: TP402, nodes read each other in a circle.
+        TraceError: TP402, nodes read each other in a circle, or two make one value.
     """
-    maker = {name: at for at, node in enumerate(nodes) for name in node.output if name}
+    maker: dict[str, int] = {}
+    for at, node in enumerate(nodes):
+        for name in filter(None, node.output):
+            if name in maker:
+                raise TraceError(f"two nodes make {name!r}; export the model again", code="TP402")
+            maker[name] = at
     needs = [
         {maker[name] for name in (*node.input, *free_names(graphs_of(node))) if maker.get(name, at) != at}
         for at, node in enumerate(nodes)

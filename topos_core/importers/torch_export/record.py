@@ -97,9 +97,10 @@ def record_torch(
         translator = Translator(recorder, places)
         _declare(translator, exported, module, leaves, place)
         results = translator.run(exported.graph_module.graph, exported.graph_module)
-        structure, values = flatten(
-            recorder, shape.around(_user_outputs(exported, results), exported.call_spec.out_spec)
-        )
+        with recorder.at(place):
+            structure, values = flatten(
+                recorder, shape.around(_user_outputs(exported, results), exported.call_spec.out_spec)
+            )
         _observe(recorder, translator, places, found, exported)
         return finish(recorder, structure, values, code if own else None)
 

@@ -33,3 +33,16 @@ def test_every_operator_set_from_7_to_the_newest_gives_the_same_regions(opset, t
     plan = tp.plan(tape, machine="reference", cost="always")
     found = sorted(decision.match.pattern for decision in plan.taken)
     assert found == ["conv_bn_activation", "linear", "softmax", "window_reduce"]
+
+
+@pytest.mark.parametrize("is_test", [0, 1])
+def test_below_7_what_is_not_said_to_be_a_test_is_training(is_test, tmp_path):
+    nodes = [
+        helper.make_node("BatchNormalization", ["x", "ones", "zeros", "zeros", "ones"], ["b"], is_test=is_test),
+        helper.make_node("Dropout", ["b"], ["y"], is_test=is_test),
+    ]
+    arrays = {"ones": np.ones(3, np.float32), "zeros": np.zeros(3, np.float32)}
+    made = model(nodes, [("x", "f32", [2, 3, 4])], [("y", "f32", [2, 3, 4])], arrays, opset=6)
+    opaque = [op for op in record(made, tmp_path).ops if op.name == "opaque"]
+    assert bool(opaque) == (not is_test)
+    assert all("is_test=0" in str(op.attributes["note"]) or "reads" in str(op.attributes["note"]) for op in opaque)

@@ -193,3 +193,10 @@ def test_initialisers_of_every_kind_are_read(tmp_path: Path) -> None:
     made.graph.initializer.append(halves)
     (result,) = interpret(record(made, tmp_path), [])
     np.testing.assert_array_equal(result, numpy_helper.to_array(halves).astype(np.float32))
+
+
+def test_two_nodes_that_make_one_value_are_refused(tmp_path):
+    nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Neg", ["x"], ["y"])]
+    made = model(nodes, [("x", "f32", [2, 3])], [("y", "f32", [2, 3])])
+    with pytest.raises(TraceError, match="two nodes make 'y'"):
+        record(made, tmp_path)

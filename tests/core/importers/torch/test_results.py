@@ -109,3 +109,12 @@ def test_a_module_that_was_exported_before_keeps_its_results():
     tape = tp.trace(exported, "f32[2,3]")
     assert len(tape.results) == 3
     assert [tape.ops[value].name for value in tape.results] == ["add", "mul", "sub"]
+
+
+def test_a_result_that_is_no_value_is_told_at_the_module():
+    class Says(torch.nn.Module):
+        def forward(self, x):
+            return {"y": x + 1, "what": "text"}
+
+    with pytest.raises(tp.TraceError, match=r"test_results\.py:\d+:\d+: the result\['what'\] is a str"):
+        tp.trace(Says(), "f32[2,3]")

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from topos_core.importers.onnx_model.dtypes import DTYPES
-from topos_core.importers.onnx_model.node import Node, Translate, Unsupported
+from topos_core.importers.onnx_model.node import BEFORE_7, Node, Translate, Unsupported
 from topos_core.recording import constant, elementwise, lookup, movement
 from topos_core.recording.elementary import erf
 from topos_core.recording.value import Value
@@ -155,6 +155,8 @@ def _identity(node: Node) -> Any:
 
 
 def _dropout(node: Node) -> Any:
+    if node.trained_before_7:
+        raise Unsupported(BEFORE_7)
     training = node.has(2) and bool(node.known(2, "training mode").reshape(-1)[0])
     if training and not (node.has(1) and float(node.known(1, "ratio").reshape(-1)[0]) == 0.0):
         raise Unsupported("it drops at random while training; topos records a mask as an input")

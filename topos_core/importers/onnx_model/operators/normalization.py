@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from topos_core import nn
-from topos_core.importers.onnx_model.node import Node, Translate, Unsupported
+from topos_core.importers.onnx_model.node import BEFORE_7, Node, Translate, Unsupported
 from topos_core.recording import elementwise, repetition
 from topos_core.recording.value import Value
 
@@ -19,6 +19,8 @@ def _batch_norm(node: Node) -> Any:
     if node.attribute("spatial", 1) != 1:
         raise Unsupported("it normalizes each position (spatial=0), as before opset 9")
     if not node.attribute("training_mode", 0):
+        if node.trained_before_7:
+            raise Unsupported(BEFORE_7)
         if any(node.wants(at) for at in range(1, 5)):
             raise Unsupported("it trains, as before opset 14; convert the model with onnx.version_converter")
         y = nn.batch_norm(x, mean, variance, scale, shift, eps=eps)
