@@ -79,6 +79,24 @@ def test_random_layers_are_found_as_if_each_function_were_tried():
         check(layered(seed))
 
 
+def mixed(extent: int) -> Tape:
+    """Records an attention whose weights are divided by their sum along another axis than that of their maximum."""
+
+    def program(q: Any, k: Any, v: Any) -> Any:
+        scores = q @ k.swapaxes(-1, -2)
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        return powers / powers.sum(-2, keepdims=True) @ v
+
+    return trace(program, **dict.fromkeys("qkv", f"f32[2,{extent},3]"))
+
+
+def test_what_is_remembered_of_a_failure_is_told_with_its_own_extents():
+    for extent in (4, 5, 6, 7):
+        check(mixed(extent))
+        (miss,) = search(mixed(extent), patterns().values()).near_misses
+        assert f"(extents [{extent}])" in miss.sentence
+
+
 def test_examples_are_found_as_if_each_function_were_tried():
     for pattern in patterns().values():
         for example in pattern.examples:

@@ -91,6 +91,7 @@ class Recalled(Attempt):
         self._grown = []
         self._outcome, self._met = known, met
         if not known.fits and known.front is not None:
+            self.failure = None
             labelled(self)  # what is wrong with a digit is told with its extent
 
     def __getattr__(self, name: str) -> Any:
