@@ -137,7 +137,10 @@ def _reason(operator: str, plan: Any) -> str:
     if opaque:
         note = opaque[0].attributes["note"]
         return f"holds opaque {opaque[0].attributes['foreign']}" + (f": {note}" if note else "")
-    return LIMITS.get(operator, "no region and no near miss")
+    return LIMITS.get(operator, UNTOLD)
+
+
+UNTOLD = "no region and no near miss"
 
 
 def table(rows: Iterable[Compared], *, verbose: bool = False) -> str:

@@ -21,6 +21,7 @@ WITHOUT_LAYERS = frozenset(("LSTMCell loop",))
 
 
 def check(row: dict[str, Any]) -> None:
+    print(table([row]))
     assert (row["lost"], row["false"]) == ([], []), table([row], verbose=True)
     assert bool(row["counts"]) == (row["model"] not in WITHOUT_LAYERS), row
 

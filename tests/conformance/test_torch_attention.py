@@ -18,6 +18,7 @@ BLOCKS = {
     "Swin, small": 4,
     "nn.TransformerDecoder": 8,
     "nn.TransformerEncoder": 4,
+    "T5, sdpa": 6,
     "T5, eager": 6,
     "Whisper, sdpa": 6,
     "Whisper, eager": 6,

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
-from tests.conformance.torch_models.measure import measure
+from tests.conformance.torch_models.measure import line, measure
 from tests.conformance.torch_models.zoo import models
 
 MODELS = {model.name: model for model in models()}
@@ -33,6 +33,7 @@ FOREIGN = {
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_is_planned_without_readers_and_computes_what_torch_does(name: str) -> None:
     row = measure(MODELS[name])
+    print(line(row))
     assert set(row["opaque"]) == FOREIGN.get(name, set())
     assert not any("failed" in note for note in row["notes"])
     assert row["observations"] == {}
