@@ -1,34 +1,42 @@
 """Notices that random numbers are drawn while a function is recorded: what was drawn is frozen on the tape.
 
-Looked at are NumPy's global state, Python's `random`, the generators that the function's file names, and those that
-`np.random.default_rng` makes while the function runs. A generator that comes from elsewhere is not noticed.
+Looked at are NumPy's global state, Python's `random`, the generators that a module of the program names, that the function closes over or
+its object holds, and those that `np.random.default_rng` makes while the function runs. A generator that stands in a container
+or in an object's object is not noticed.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import ModuleType
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+
+from topos_core.recording.location import role_of_path
+
+Generator: TypeAlias = np.random.Generator | np.random.RandomState | random.Random
+_KINDS: Final = (np.random.Generator, np.random.RandomState, random.Random)
 
 
 class RandomStates:
     """The states of all generators that are known, when they were last looked at.
 
     Args:
-        function: What is recorded; the generators among its file's names are looked at.
+        function: What is recorded; the generators that it closes over, or that its object holds, are looked at too.
     """
 
     __slots__ = ("_generators", "_seen")
 
     def __init__(self, function: Callable[..., Any] | None = None) -> None:
-        names = getattr(function, "__globals__", {})
-        self._generators = [each for each in names.values() if isinstance(each, np.random.Generator)]
+        held = {id(each): each for each in _held(function) if isinstance(each, _KINDS)}
+        self._generators = list(held.values())
         self._seen = self._states()
 
-    def add(self, generator: np.random.Generator) -> None:
+    def add(self, generator: Generator) -> None:
         """Looks at one more generator, as it is now."""
         self._generators.append(generator)
         self._seen = self._states()
@@ -41,7 +49,7 @@ class RandomStates:
         return not same
 
     def _states(self) -> list[Any]:
-        return [_state(), random.getstate(), *(repr(each.bit_generator.state) for each in self._generators)]
+        return [_state(), random.getstate(), *map(_state_of, self._generators)]
 
 
 @contextmanager
@@ -59,6 +67,39 @@ def generators_noted(states: RandomStates) -> Iterator[None]:
         yield
     finally:
         np.random.default_rng = made
+
+
+def _held(function: Any) -> Iterator[Any]:
+    """Gives what the program's own modules name (an installed package may draw for itself), and what a function and its object hold."""
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None) if isinstance(module, ModuleType) else None
+        if isinstance(file, str) and role_of_path(file) == "user":
+            yield from list(vars(module).values())
+    for each in (function, getattr(function, "__func__", None), vars(type(function)).get("__call__")):
+        yield from _contents(getattr(each, "__closure__", None) or ())
+        yield from (
+            *(getattr(each, "__defaults__", None) or ()),
+            *(getattr(each, "__kwdefaults__", None) or {}).values(),
+        )
+        yield from getattr(each, "__globals__", {}).values()
+    for each in (function, getattr(function, "__self__", None)):
+        yield from getattr(each, "__dict__", {}).values()
+
+
+def _contents(cells: Iterable[Any]) -> Iterator[Any]:
+    for cell in cells:
+        try:
+            yield cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+
+
+def _state_of(generator: Generator) -> Any:
+    if isinstance(generator, random.Random):
+        return generator.getstate()
+    if isinstance(generator, np.random.RandomState):
+        return repr(generator.get_state(legacy=False))
+    return repr(generator.bit_generator.state)
 
 
 def _state() -> tuple[bytes, tuple[object, ...]]:

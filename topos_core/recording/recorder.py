@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -88,6 +88,12 @@ class Recorder:
         """Notes TP702 at a value where a random state has moved since the last look."""
         if self.random is not None and self.random.moved():
             self.note("TP702", value, DRAWN)
+
+    def note_last_draws(self, results: Sequence[Value]) -> None:
+        """Notes TP702 at the entry where a random state has moved since the last captured array."""
+        at = self.inputs[0] if self.inputs else results[0].index if results else None
+        if at is not None:
+            self.note_randomness(Value(self, at, self.ops[at].type))
 
     def place(self, value: Value) -> Location:
         """Gives the place at which one of this recorder's values was made."""

@@ -86,8 +86,7 @@ def record(
         if not leaves and not recorder.observations and recorder.inputs:
             entry_input = Value(recorder, recorder.inputs[0], recorder.ops[recorder.inputs[0]].type)
             recorder.note("TP703", entry_input, NOTHING_RETURNED)
-        for entry_value in recorder.inputs[:1] or [leaf.index for leaf in leaves[:1]]:
-            recorder.note_randomness(Value(recorder, entry_value, recorder.ops[entry_value].type))
+        recorder.note_last_draws(leaves)
         return finish(recorder, structure, leaves, code)
 
 

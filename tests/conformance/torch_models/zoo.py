@@ -34,6 +34,24 @@ def hf(name: str, attention: str = "sdpa", **options: Any) -> Callable[[], Any]:
     return lambda: language.make(name, attention, **options)
 
 
+def carrying(build: Callable[[], Any]) -> Callable[[], Any]:
+    """Gives a deep network weights that carry its input to the end: with torch's own, only the last bias is left of it."""
+
+    def made() -> Any:
+        from torch import nn
+
+        module = build()
+        for each in module.modules():
+            if isinstance(each, nn.Conv2d):
+                nn.init.kaiming_normal_(each.weight)
+            elif isinstance(each, nn.BatchNorm2d):
+                nn.init.uniform_(each.weight, 0.8, 1.2)
+                nn.init.normal_(each.bias, std=0.2)
+        return module
+
+    return made
+
+
 def models() -> list[Model]:
     """Lists vision models, sequence models, and those of transformers."""
     small, decoder = language.SMALL, language.DECODER
@@ -51,9 +69,9 @@ def models() -> list[Model]:
         Model("EfficientNet-B0", vision.EfficientNetB0, IMAGE),
         Model("ConvNeXt-T", vision.ConvNeXt, IMAGE),
         Model("DenseNet-121", vision.DenseNet, IMAGE),
-        Model("MobileNetV2, 64x64", vision.MobileNetV2, SMALL_IMAGE, True),
-        Model("MobileNetV3-small, 64x64", vision.MobileNetV3, SMALL_IMAGE, True),
-        Model("EfficientNet-B0, 64x64", vision.EfficientNetB0, SMALL_IMAGE, True),
+        Model("MobileNetV2, 64x64", carrying(vision.MobileNetV2), SMALL_IMAGE, True),
+        Model("MobileNetV3-small, 64x64", carrying(vision.MobileNetV3), SMALL_IMAGE, True),
+        Model("EfficientNet-B0, 64x64", carrying(vision.EfficientNetB0), SMALL_IMAGE, True),
         Model("ConvNeXt-T, 64x64", vision.ConvNeXt, SMALL_IMAGE, True),
         Model("DenseNet-121, 64x64", vision.DenseNet, SMALL_IMAGE, True),
         Model("U-Net", vision.UNet, ("f32[1,3,256,256]",)),

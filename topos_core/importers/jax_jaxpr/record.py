@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from topos_core.recording.arguments import bind, place_inputs
 from topos_core.recording.collector import collector_paused
 from topos_core.recording.finish import finish
 from topos_core.recording.model import entry_of
+from topos_core.recording.randomness import RandomStates, generators_noted
 from topos_core.recording.recorder import Recorder, recording
 from topos_core.recording.signature import arguments_of, code_of
 from topos_core.recording.structure import flatten
@@ -60,12 +62,15 @@ def record_jax(
             return function(*again.args, **again.kwargs)
 
         structs = [jax.ShapeDtypeStruct(value.shape, value.dtype) for value in inputs]
-        closed, shapes = guarded(recorder, jax.make_jaxpr(call, return_shape=True), tuple(structs), {})
+        recorder.random = RandomStates(inspect.unwrap(function))
+        with generators_noted(recorder.random):
+            closed, shapes = guarded(recorder, jax.make_jaxpr(call, return_shape=True), tuple(structs), {})
         _check_width(recorder, inputs, closed)
         around = Location((), ()) if not inputs else recorder.place(inputs[0])
         leaves = Walk(recorder, Places(recorder.sources)).closed(closed, inputs, around)
         result = jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(shapes), leaves)
         structure, values = flatten(recorder, result)
+        recorder.note_last_draws(values)
         return finish(recorder, structure, values, code)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import TracebackType
@@ -31,6 +32,7 @@ from topos_core.recording.arguments import bind, place_inputs
 from topos_core.recording.finish import finish
 from topos_core.recording.location import call_user, frame_of, role_of
 from topos_core.recording.model import entry_of
+from topos_core.recording.randomness import RandomStates, generators_noted
 from topos_core.recording.recorder import Recorder
 from topos_core.recording.recorder import recording as current
 from topos_core.recording.signature import arguments_of, code_of
@@ -92,7 +94,9 @@ def record_torch(
         place_inputs(recorder, bound, declared, dims)
         arguments, keywords = list(bound.args), dict(bound.kwargs)
         leaves = pytree.tree_leaves((tuple(arguments), keywords))
-        exported, calls, found, shape = _exported(recorder, module, wrappers, tuple(arguments), keywords)
+        recorder.random = RandomStates(inspect.unwrap(module.forward))
+        with generators_noted(recorder.random):
+            exported, calls, found, shape = _exported(recorder, module, wrappers, tuple(arguments), keywords)
         places = Places(calls, module, recorder.sources, place)
         translator = Translator(recorder, places)
         _declare(translator, exported, module, leaves, place)
@@ -102,6 +106,7 @@ def record_torch(
                 recorder, shape.around(_user_outputs(exported, results), exported.call_spec.out_spec)
             )
         _observe(recorder, translator, places, found, exported)
+        recorder.note_last_draws(values)
         return finish(recorder, structure, values, code if own else None)
 
 
