@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,6 +40,7 @@ _READING_SECONDS: Final = 0.1  # before the pause ends, marks are read and a pro
 _PACKING_SECONDS: Final = (
     0.5  # after a plan is shown: packing it holds the interpreter for 10 ms, and the editor asks for hints first
 )
+_TRIMMING_SECONDS: Final = 5.0  # after the last plan: nobody else gets memory while it is given back, for 10 ms
 _THREADS: Final = 16  # as many files as may hang at once before another one waits
 _PLACE: Final = ("line", "column", "end_line", "end_column")
 
@@ -70,11 +71,9 @@ class Work(Protocol):
 class _Silent:
     """Work that nobody is told of."""
 
-    def report(self, title: str, done: int, total: int) -> None:
-        """Says nothing."""
+    def report(self, title: str, done: int, total: int) -> None: ...
 
-    def end(self) -> None:
-        """Says nothing."""
+    def end(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -86,6 +85,7 @@ class Tracing:
     listener: Listener
     settings: Settings = field(default_factory=Settings)
     _files: dict[str, File] = field(default_factory=dict)
+    _trimming: asyncio.TimerHandle | None = None
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "topos-trace"))
 
     def file(self, uri: str) -> File | None:
@@ -322,16 +322,22 @@ class Tracing:
             asyncio.get_running_loop().call_later(_PACKING_SECONDS, self._pack, replies, key, found.reply)
 
     def _pack(self, replies: Replies, key: str, reply: Mapping[str, Any]) -> None:
+        loop = asyncio.get_running_loop()
+        self._later(lambda: loop.call_soon_threadsafe(replies.packed, key, pack(reply)))
+        if self._trimming is not None:
+            self._trimming.cancel()
+        self._trimming = loop.call_later(_TRIMMING_SECONDS, self._later, trim)
+
+    def _later(self, work: Callable[[], object]) -> None:
         with contextlib.suppress(RuntimeError):  # closed meanwhile
-            self._pool.submit(_keep, asyncio.get_running_loop(), replies, key, reply)
+            self._pool.submit(work)
 
     def _ask(self, file: File, text: str, options: Mapping[str, Any], work: Work) -> Answer:
         agent = file.home.agent()
         names = list(file.entries)
         specs = [file.entries[name] for name in names]
-        path = file.document.path
-        reply = agent.trace(path, text, entries=names, specs=specs, options=options, progress=work.report)
-        return answer(file, reply)
+        asked = {"entries": names, "specs": specs, "options": options, "progress": work.report}
+        return answer(file, agent.trace(file.document.path, text, **asked))
 
     def _take(self, file: File, found: Answer) -> None:
         """Takes a reply: each entry has a new plan, or keeps its old one with the reason why there is no newer."""
@@ -379,12 +385,6 @@ def _unused(file: File) -> list[dict[str, Any]]:
     for row in found:
         row["place"] = file.anchors.add(*file.document.text.place(*(row[key] for key in _PLACE)))
     return found
-
-
-def _keep(loop: asyncio.AbstractEventLoop, replies: Replies, key: str, reply: Mapping[str, Any]) -> None:
-    """Packs what may be answered again; in a thread."""
-    loop.call_soon_threadsafe(replies.packed, key, pack(reply))
-    trim()
 
 
 def _mark_stale(file: File, name: str, reason: str) -> None:
