@@ -333,11 +333,10 @@ class Tracing:
             self._pool.submit(work)
 
     def _ask(self, file: File, text: str, options: Mapping[str, Any], work: Work) -> Answer:
-        agent = file.home.agent()
         names = list(file.entries)
         specs = [file.entries[name] for name in names]
-        asked = {"entries": names, "specs": specs, "options": options, "progress": work.report}
-        return answer(file, agent.trace(file.document.path, text, **asked))
+        trace = partial(file.home.agent().trace, file.document.path, text, options=options, progress=work.report)
+        return answer(file, trace(entries=names, specs=specs))
 
     def _take(self, file: File, found: Answer) -> None:
         """Takes a reply: each entry has a new plan, or keeps its old one with the reason why there is no newer."""
