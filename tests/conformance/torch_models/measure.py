@@ -140,7 +140,7 @@ def table(rows: list[str]) -> str:
         "Seconds are processor time in a process that has imported torch and transformers: tracing (with torch.export), then planning. The",
         "peak is that process's resident memory, of which about 300 MiB are the imports. Weights are never allocated for a plan. The",
         "difference is that of the interpreted tape and of the executed plan to torch's own result, relative to its largest magnitude, with",
-        "weights from seed 0.", "",
+        "weights from seed 0. A line is as its model was last measured; names behind the command renew theirs.", "",
         "| model | parameters | ops | opaque | taken | declined | trace + plan s | peak MiB | tape, plan against torch |",
         "|---|---:|---:|---|---|---|---:|---:|---|",
     ]  # fmt: skip
