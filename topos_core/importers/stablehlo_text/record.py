@@ -114,6 +114,8 @@ def _entry(functions: dict[str, Any], file: str) -> str:
 def _input(walk: Walk, argument: Any, at: int) -> Value:
     recorder = walk.recorder
     kind = type_of(argument.type)
+    if kind is None and "?" not in str(argument.type):
+        raise TraceError(f"argument {at} is {argument.type}, a type that topos does not have", code="TP402")
     if kind is None:
         raise TraceError(
             f"unknown extent: argument {at} is {argument.type}; specialise the module for fixed extents", code="TP209"

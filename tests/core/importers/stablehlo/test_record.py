@@ -214,3 +214,10 @@ def test_an_op_whose_file_is_not_the_projects_stands_on_its_own_line(tmp_path: P
     span = tape.location_of(tape.results[0]).span
     assert (span.path, span.line) == (str(path if line == 2 else tmp_path / "net.py"), line)
     assert tape.names[tape.inputs[0]] == "weight (old"
+
+
+def test_an_argument_of_a_foreign_element_type_is_told_by_its_type():
+    text = "module { func.func @main(%a: tensor<2xf8E4M3FN>) -> tensor<2xf8E4M3FN> { return %a : tensor<2xf8E4M3FN> } }"
+    with pytest.raises(TraceError, match="a type that topos does not have") as caught:
+        record_text(text, "/a.mlir")
+    assert caught.value.code == "TP402"
