@@ -188,9 +188,10 @@ _CODES: Final = (
         "information",
         "note",
         True,
-        "A random state (NumPy's, Python's, or that of a generator of the file) moved while the function was recorded: what was drawn is constants of "
-        "the tape, the same in every run. The finding stands at the first array that was captured after the draw, or at "
-        "the entry. Pass the numbers as an input, or draw them once outside of the function if they are meant to stay.",
+        "A random state (NumPy's, Python's, or that of a generator that the program's own files hold) moved while the "
+        "function was recorded: what was drawn is constants of the tape, the same in every run. The finding stands at "
+        "the first array that was captured after the draw, or at the entry. Pass the numbers as an input, or draw them "
+        "once outside of the function if they are meant to stay.",
     ),
     Code(
         "TP703",
