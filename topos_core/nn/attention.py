@@ -17,6 +17,7 @@ def attention(
     mask: Array | None = None,
     causal: bool = False,
     scale: float | None = None,
+    hidden_rows: float = math.nan,
 ) -> Array:
     """Gives softmax(query @ key.T * scale + mask) @ value.
 
@@ -27,10 +28,14 @@ def attention(
         mask: bool (True: may be seen) or a number that is added, broadcast to [..., heads, length, keys].
         causal: Whether position i sees keys 0 to i only.
         scale: 1 / sqrt(width) where it is left out.
+        hidden_rows: What a position gives whose keys are all hidden by the mask: NaN, as the formula says, or 0, as
+            torch's `scaled_dot_product_attention` says.
 
     Raises:
-        RecordingError: Extents do not fit.
+        RecordingError: Extents do not fit, or `hidden_rows` is another number.
     """
+    if not (hidden_rows == 0 or math.isnan(hidden_rows)):
+        raise refusal(f"attention: hidden_rows is {hidden_rows}; write 0 or math.nan", query)
     if query.ndim < 2 or key.ndim != query.ndim or value.ndim != query.ndim or query.shape[-1] != key.shape[-1]:
         raise refusal(
             f"attention: query {described(query)}, key {described(key)}, value {described(value)} do not fit;"
@@ -42,12 +47,23 @@ def attention(
     if query.ndim > 2 and query.shape[-3] != key.shape[-3]:
         key, value = (_shared_heads(query, each) for each in (key, value))
     scores = (query @ key.swapaxes(-1, -2)) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    kept = None
     if mask is not None:
+        if hidden_rows == 0:
+            mask, kept = _without_hidden_rows(mask, scores.dtype)
         scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + mask
     if causal:
         seen = np.tri(query.shape[-2], key.shape[-2], dtype=bool)
         scores = np.where(seen, scores, -np.inf)
-    return softmax(scores) @ value
+    weights = softmax(scores)
+    return (weights if kept is None else weights * kept) @ value
+
+
+def _without_hidden_rows(mask: Array, dtype: np.dtype) -> tuple[Array, Array]:
+    """Gives a mask whose hidden rows show every key, and what their weights are multiplied by: 0 there, 1 elsewhere."""
+    seen = np.any(mask if mask.dtype == np.bool_ else mask != -np.inf, axis=-1, keepdims=True)
+    shown = mask | ~seen if mask.dtype == np.bool_ else np.where(seen, mask, np.zeros((), mask.dtype))
+    return shown, seen.astype(dtype)
 
 
 def _shared_heads(query: Array, shared: Array) -> Array:

@@ -124,6 +124,7 @@ MISFITS: dict[str, tuple[Any, str]] = {
     "linear": (lambda x: nn.linear(x, np.ones((2, 3), "f4")), "weight f32[2,3] does not fit f32[4,6,8]"),
     "heads": (lambda x: nn.attention(x, x[:3], x[:3]), "4 query heads do not divide into 3 key heads"),
     "widths": (lambda x: nn.attention(x, x[..., :4], x), "do not fit"),
+    "hidden rows": (lambda x: nn.attention(x, x, x, hidden_rows=1), "hidden_rows is 1; write 0 or math.nan"),
     "odd rotation": (lambda x: nn.rotary_embedding(x[..., :7], x, x), "is odd"),
     "loss target": (lambda x: nn.cross_entropy(x, np.zeros((3, 6), int)), "does not fit f32[4,6,8]; it is [4, 6]"),
     "reduction": (lambda x: nn.mse_loss(x, x, "average"), "write 'mean', 'sum' or 'none'"),

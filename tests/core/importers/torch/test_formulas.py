@@ -132,6 +132,11 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
                       F.scaled_dot_product_attention(q, q, q, attn_mask=torch.ones(6, 6).tril().bool())],
         normals(2, 4, 6, 8), normals(2, 2, 5, 8),
     ),
+    "attention where a row of the mask hides every key": (
+        lambda q, seen: [F.scaled_dot_product_attention(q, q, q, attn_mask=seen),
+                         F.scaled_dot_product_attention(q, q, q, attn_mask=torch.where(seen, 0.5, -torch.inf))],
+        normals(2, 4, 6, 8), torch.ones(2, 1, 6, 6).tril(-1).bool(),
+    ),
     "lookups": (
         lambda a, i: [a[i], a[:, i], a[i, i], a.index_select(1, i), a.gather(1, i[None].expand(3, -1)), F.one_hot(i, 5),
                       a[torch.tensor([0, 2])], torch.diff(a, dim=0), F.embedding(i, a), torch.zeros(4, 4).index_add(0, i, a)],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
@@ -104,3 +105,41 @@ def test_one_model_has_the_same_regions_through_topos_and_through_torch(plan: An
     theirs = regions(plan)
     tape_of = ours.tape
     assert regions(ours) == theirs
+
+
+HEADS = """\
+import torch.nn.functional as F
+from torch import nn
+
+
+# topos: entry inputs=f32[2,6,16],MASK[2,1,6,6]
+class Heads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(16, 48)
+        self.outer = nn.Linear(16, 16)
+
+    def forward(self, x, mask):
+        q, k, v = self.inner(x).view(2, 6, 3, 2, 8).permute(2, 0, 3, 1, 4)
+        heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return self.outer(heads.transpose(1, 2).reshape(2, 6, 16))
+"""
+
+
+@pytest.mark.parametrize("kind", ["bool", "f32"])
+def test_a_block_of_attention_gives_0_where_torch_does(tmp_path: Path, kind: str) -> None:
+    import torch
+
+    scope: dict[str, Any] = {}
+    path = tmp_path / "heads.py"
+    path.write_text(HEADS.replace("MASK", kind))
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    module = scope["Heads"]().eval()
+    plan = tp.plan(tp.trace(module, "f32[2,6,16]", f"{kind}[2,1,6,6]"), cost="always")
+    assert [d.match.pattern for d in plan.data.decisions if d.verdict == "taken"].count("multi_head_attention") == 1
+    seen = np.tri(6, k=-1, dtype=bool) * np.ones((2, 1, 1, 1), bool)
+    mask = seen if kind == "bool" else np.where(seen, 0, -np.inf).astype(np.float32)
+    x = np.random.default_rng(5).normal(size=(2, 6, 16)).astype(np.float32)
+    with torch.no_grad():
+        wanted = module(torch.tensor(x), torch.tensor(mask)).numpy()
+    np.testing.assert_allclose(plan.run(x, mask), wanted, rtol=1e-5, atol=1e-6)

@@ -16,7 +16,7 @@ def _attention(
 ) -> Any:  # fmt: skip
     if dropout > 0:
         raise NoFormula("a random mask")
-    return nn.attention(query, key, value, mask, causal, scale)
+    return nn.attention(query, key, value, mask, causal, scale, hidden_rows=0)
 
 
 TABLE: Final[Table] = {"scaled_dot_product_attention": half_as_single(_attention)}
