@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from topos_core.errors import RecordingError
-from topos_core.importers.torch_export.aten.views import VIEWS
+from topos_core.importers.torch_export.aten.views import PARTS, VIEWS, part_of
 from topos_core.importers.torch_export.call import Call, NoFormula
 from topos_core.importers.torch_export.catalog import formula_of
 from topos_core.importers.torch_export.dtypes import type_of
@@ -89,6 +89,7 @@ class Translator:
         if target is operator.getitem:
             held, index = self.value_of(node.args[0]), node.args[1]
             self.memory.values[node] = held[index] if isinstance(held, (list, tuple)) else held
+            self._note_part(node)
             return
         name = _name(target)
         if name in _SKIPPED:
@@ -189,6 +190,19 @@ class Translator:
             call = Call(self.recorder, f"aten.{name}", _results(node))
             replay, restore = maker(call, *given)
             self.memory.see(node, View(arguments[0], replay, restore))
+
+    def _note_part(self, node: Any) -> None:
+        """Remembers which part of a tensor's memory one of several results sees."""
+        made, index = node.args
+        name = _name(made.target) if isinstance(made, Node) and hasattr(made.target, "_schema") else ""
+        if name not in PARTS:
+            return
+        whole, *_, dim = _bound(made.target._schema, made.args, made.kwargs)
+        x, parts = self.value_of(whole), self.value_of(made)
+        if isinstance(x, Value) and isinstance(parts, list) and all(isinstance(each, Value) for each in parts):
+            extents = [1] * len(parts) if name == "unbind" else [each.type.shape[dim] for each in parts]
+            replay, restore = part_of(Call(self.recorder, f"aten.{name}", _results(node)), name, x, dim, extents, index)
+            self.memory.see(node, View(whole, replay, restore))
 
     def _write(self, node: Any, value: Value, name: str) -> None:
         if not isinstance(node, Node):

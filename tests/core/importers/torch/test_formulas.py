@@ -53,6 +53,23 @@ def changed(a: Any) -> Any:
     return a, other, column, flat
 
 
+def changed_in_parts(a: Any) -> Any:
+    """Writes through every other column and through parts, and reads the whole and other parts afterwards."""
+    a = a * 1
+    out = torch.zeros(3, 9)
+    out[:, ::2] = torch.cat([a, a[:, :1]], 1)
+    out[:, 1::3] = 7
+    out[::5].mul_(2)
+    left, right = a.chunk(2, 1)
+    left.add_(right)
+    first, second, third = a.unbind(0)
+    second.mul_(third)
+    wide, narrow = out.split([6, 3], -1)
+    narrow[1:].fill_(4)
+    wide[:, 4:1:1] += 1
+    return a, out, left, right, first, second, wide, narrow
+
+
 def half_regions(a: Any) -> Any:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         product = a @ a.T
@@ -148,6 +165,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     ),
     "losses": (lambda a: [F.mse_loss(a, a * 2), F.mse_loss(a, a * 2, reduction="sum")], ROWS),
     "writes through views": (changed, ROWS),
+    "writes through parts": (changed_in_parts, ROWS),
     "autocast and no_grad regions": (half_regions, ROWS),
     "nested results": (lambda a: {"a": a + 1, "b": [a, None], "c": (a.sum(),)}, ROWS),
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -39,8 +39,8 @@ def _cut(call: Call, x: Value, dim: int = 0, start: Any = None, end: Any = None,
     def replay(base: Value) -> Value:
         return forms.sliced(base, axis, low, high, step)
 
-    def restore(old: Value, new: Value) -> Value | None:
-        return None if step != 1 else _spliced(old, new, axis, low, high)
+    def restore(old: Value, new: Value) -> Value:
+        return _spliced(old, new, axis, low, high) if step == 1 else _spread(old, new, axis, low, step)
 
     return replay, restore
 
@@ -67,10 +67,44 @@ def _spliced(old: Value, new: Value, axis: int, low: int, high: int) -> Value:
     return joined  # type: ignore[no-any-return]
 
 
+def _spread(old: Value, new: Value, axis: int, low: int, step: int) -> Value:
+    """Puts every `step`-th element of an axis, from `low` on, back among those between them."""
+    extent, count = old.type.shape[axis], new.type.shape[axis]
+    if count == 0:
+        return old
+    at = np.arange(extent)
+    taken = (at >= low) & ((at - low) % step == 0)
+    before, between, after = ([0] * old.ndim for _ in range(3))
+    before[axis], between[axis], after[axis] = low, step - 1, extent - low - (count - 1) * step - 1
+    placed = movement.pad_with(new, before, after, np.zeros((), new.dtype), between)
+    whole: Any = np.where(taken.reshape([-1 if each == axis else 1 for each in range(old.ndim)]), placed, old)
+    return whole  # type: ignore[no-any-return]
+
+
+def part_of(call: Call, name: str, x: Value, dim: int, extents: Sequence[int], index: int) -> Pair:
+    """Says how one of the parts that `unbind`, `split` and `chunk` cut an axis into shares memory with the whole.
+
+    Args:
+        call: The call that reads the part.
+        name: The op that made the parts.
+        x: The whole.
+        dim: The axis.
+        extents: What of the axis each part holds.
+        index: Which part is meant.
+    """
+    if name == "unbind":
+        return _chosen(call, x, dim, index)
+    low = sum(extents[:index])
+    return _cut(call, x, dim, low, low + extents[index])
+
+
 def _unknown(call: Call, x: Value, *rest: Any) -> Pair:
     shape = call.shape
     return lambda base: movement.spread(base, shape), lambda old, new: None
 
+
+PARTS: Final = frozenset(("unbind", "split", "split_with_sizes", "chunk", "tensor_split"))
+"""Ops whose results are views of parts; the axis is their last argument."""
 
 VIEWS: Final[Mapping[str, Callable[..., Pair]]] = {
     **dict.fromkeys(("detach", "alias", "lift_fresh", "view_as"), _same),
