@@ -500,9 +500,11 @@ def _layer_regions(b: Builder, v: dict[str, int], scope: list[str], *, odd: bool
              reason="declined: one kernel would be 20 us slower than 8 recorded ops on the reference machine")  # fmt: skip
 
 
-def hostile() -> Document:
-    """A model whose op names, scopes, sources, sentences and target hold markup; every piece must show as text."""
-    tag = "<script>globalThis.pwned = 1</script><img src=x onerror='globalThis.pwned=1'>"
+MARKUP = "<script>globalThis.pwned = 1</script><img src=x onerror='globalThis.pwned=1'>"
+
+
+def hostile(tag: str = MARKUP) -> Document:
+    """A model whose op names, scopes, sources, sentences and target hold a text, markup for one; every piece must show as text."""
     b = Builder("models/<b>x.py", f"def main(x):\n    return x  # {tag}\n", "models/<b>x.py:main")
     x = b.op("input", [], "f32[2]", (1, "main(x)"), tag, scope=[tag])
     y = b.op(tag, [x], "f32[2]", (2, "x"), tag, scope=[tag])

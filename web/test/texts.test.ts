@@ -61,6 +61,8 @@ describe('the URL', () => {
   it('takes nonsense for nothing', () => {
     expect(read('#at=1,2&observe=x,-1&q=%E0%A4%A').camera).toBeUndefined();
     expect(read('#observe=x,-1,3').observe).toEqual([3]);
+    expect(read('#shown=a=-1,b=1.5,c=2').shown).toEqual({ c: 2 });
+    expect(read('#show=blocked,nothing').filter).toEqual(['blocked']);
   });
 });
 

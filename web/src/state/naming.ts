@@ -21,7 +21,7 @@ export function selectionOf(name: string | undefined, index: PlanIndex | null, t
     const region = index.byKey.get(rest) ?? index.byId.get(rest);
     return region ? { kind: 'region', id: region.id } : null;
   }
-  if (name.startsWith('o:')) return Number(rest) < model.count ? { kind: 'op', value: Number(rest) } : null;
+  if (name.startsWith('o:')) return /^\d+$/.test(rest) && Number(rest) < model.count ? { kind: 'op', value: Number(rest) } : null;
   const scope = tree.scopes.find(({ key }) => key === rest);
   return scope ? { kind: 'scope', scope: scope.id } : null;
 }

@@ -1,5 +1,8 @@
 /** The page's whole state in the URL's fragment, so that a link or a reload shows the same view. */
 
+import { VERDICTS, type Verdict } from '../data/document';
+import { cameraOf } from './camera';
+
 export type Pane = 'emitted' | 'kernel';
 
 export interface View {
@@ -16,7 +19,7 @@ export interface View {
   ignore?: number[];
   off?: string[];
   query?: string;
-  filter?: string[];
+  filter?: Verdict[];
   compare?: string;
   pane?: Pane;
   memory?: boolean;
@@ -64,19 +67,22 @@ export function read(fragment: string): View {
   };
   const texts = (name: string): string[] | undefined => parts.get(name)?.split(',').map(decoded);
   const numbers = (name: string): number[] | undefined => texts(name)?.map(Number).filter((n) => Number.isInteger(n) && n >= 0);
-  const camera = parts.get('at')?.split(',').map(Number);
   const shown = texts('shown')?.map((one) => [one.slice(0, one.lastIndexOf('=')), Number(one.slice(one.lastIndexOf('=') + 1))] as const);
   return {
     plan: text('plan'), selection: text('sel'), open: texts('open'),
-    shown: shown && Object.fromEntries(shown.filter(([, i]) => Number.isInteger(i))),
+    shown: shown && Object.fromEntries(shown.filter(([, i]) => Number.isInteger(i) && i >= 0)),
     consumer: text('consumer'), fidelity: text('fidelity'), machine: text('machine'), observe: numbers('observe'), ignore: numbers('ignore'),
-    off: texts('off'), query: text('q'), filter: texts('show'), compare: text('compare'),
+    off: texts('off'), query: text('q'), filter: shownVerdicts(texts('show')), compare: text('compare'),
     pane: PANES.find((pane) => pane === parts.get('pane')), memory: parts.has('memory') || undefined, phases: parts.has('phases') || undefined, candidates: parts.has('candidates') || undefined,
-    camera: camera?.length === 3 && camera.every(Number.isFinite) ? (camera as [number, number, number]) : undefined,
+    camera: cameraOf(parts.get('at')?.split(',').map(Number)),
   };
 }
 
 const PANES: readonly Pane[] = ['emitted', 'kernel'];
+
+function shownVerdicts(names: string[] | undefined): Verdict[] | undefined {
+  return names && VERDICTS.filter((verdict) => names.includes(verdict));
+}
 
 function decoded(text: string): string {
   try {

@@ -13,6 +13,7 @@ import { type PlanEvent, Refusal, type Source } from '../data/source';
 import { LayoutClient } from '../layout/client';
 import type { Scene } from '../layout/scene';
 import { parse, regionHolds, searchOps } from '../search/grammar';
+import type { Camera } from './camera';
 import { Kernels } from './kernels.svelte';
 import { nameOf, openNames, openOf, type Selection, selectionOf, shownNames, shownOf } from './naming';
 import { openedAtFirst, reveal } from './opening';
@@ -21,13 +22,7 @@ import { Settings } from './settings.svelte';
 import { Texts } from './texts.svelte';
 import { Tracing } from './tracing.svelte';
 import { type Pane, read, write, type View } from './url';
-import { defined, NOTHING, WhatIf } from './whatif.svelte';
-
-export interface Camera {
-  x: number;
-  y: number;
-  k: number;
-}
+import { optionsOf, WhatIf } from './whatif.svelte';
 
 export class Viewer {
   plans = $state.raw<PlanState[]>([]);
@@ -111,7 +106,7 @@ export class Viewer {
   async start(): Promise<void> {
     this.wanted = read(location.hash);
     this.query = this.wanted.query ?? '';
-    if (this.wanted.filter) this.filter = new Set(this.wanted.filter as Verdict[]);
+    if (this.wanted.filter) this.filter = new Set(this.wanted.filter);
     const opened = new Promise<void>((resolve) => {
       this.source.listen((event) => {
         if (event.kind === 'open') resolve();
@@ -165,6 +160,7 @@ export class Viewer {
     const turn = ++this.loading;
     const state = this.plans.find((plan) => plan.id === id);
     const same = this.planId === id;
+    const drawn = same && this.model !== null;
     this.planId = id;
     if (!state?.graph) {
       if (!same) [this.model, this.tree, this.plan, this.base, this.scene, this.skeleton] = [null, null, null, null, null, null];
@@ -193,9 +189,11 @@ export class Viewer {
         this.scene = null;
       }
       this.base = this.plan = plan;
+      if (diff) this.whatif.forget();
+      else this.whatif.bring(optionsOf(this.wanted));
       this.restore({ ...kept, ...this.wanted });
       if (graph) await this.relayout();
-      if (!this.wanted.camera && (!same || !this.camera)) this.fitRequest++;
+      if (!this.wanted.camera && !drawn) this.fitRequest++;
       this.wanted = {};
       void this.profiling.fromServer();
       if (!diff) await this.whatif.again();
@@ -215,13 +213,6 @@ export class Viewer {
     const tree = this.tree!;
     this.open = openOf(view.open ?? [], tree, this.firstOpen);
     this.shown = shownOf(view.shown ?? {}, tree);
-    if (view.consumer || view.fidelity || view.machine || view.observe?.length || view.ignore?.length || view.off?.length) {
-      const { consumer, fidelity, machine, observe, ignore, off } = view;
-      this.whatif.options = defined({ consumer, fidelity, machine, observe, ignore, off });
-    } else {
-      const { consumer, fidelity, machine } = this.whatif.options;
-      if (!consumer && !fidelity && !machine) this.whatif.options = NOTHING;
-    }
     if (view.pane !== undefined) this.pane = view.pane;
     this.memory ||= view.memory ?? false;
     this.phases ||= view.phases ?? false;
@@ -270,6 +261,7 @@ export class Viewer {
     this.wanted = read(location.hash);
     if (this.wanted.plan && this.wanted.plan !== this.planId) await this.show(this.wanted.plan);
     else if (this.tree) {
+      if (this.whatif.allowed) await this.whatif.follow(optionsOf(this.wanted));
       this.restore(this.wanted);
       this.wanted = {};
       await this.relayout();

@@ -5,6 +5,7 @@ import { seconds } from '../data/figures';
 import { unified } from '../data/patch';
 import { applied } from '../data/planning';
 import { Refusal } from '../data/source';
+import { write, type View } from './url';
 import type { Viewer } from './viewer.svelte';
 
 /** A what-if as edits and a command line. */
@@ -67,9 +68,20 @@ export class WhatIf {
     if (this.options !== NOTHING) await this.plan(NOTHING, this.options);
   }
 
-  /** Asks again what a link or a reload brought along. */
+  /** What a link or a reload brings along, else what an edit of the program leaves true: it numbers values and rows anew. */
+  bring(asked: Options): void {
+    const { consumer, fidelity, machine, off } = this.options;
+    [this.options, this.past] = [asked === NOTHING ? defined({ consumer, fidelity, machine, off }) : asked, []];
+  }
+
+  /** Asks what was brought along; the program as it is can be gone back to. */
   async again(): Promise<void> {
-    if (this.options !== NOTHING) await this.plan(this.options, null);
+    if (this.options !== NOTHING) await this.plan(this.options, NOTHING);
+  }
+
+  /** Asks what an address holds that the reader went to on the same page. */
+  async follow(asked: Options): Promise<void> {
+    if (write(asked) !== write(this.options)) await this.ask(asked);
   }
 
   /** Fetches the curve of the plan on the page, which came without: nobody looked at it then. */
@@ -108,7 +120,7 @@ export class WhatIf {
       if (turn !== this.turn) return;
       if (error instanceof Refusal && error.status === 409) await viewer.refresh();
       else viewer.fail(error);
-      if (before) [this.options, this.past] = [before, this.past.slice(0, -1)];
+      if (before && turn === this.turn) [this.options, this.past] = [before, this.past.slice(0, -1)];
     } finally {
       if (turn === this.turn) viewer.busy = null;
     }
@@ -147,6 +159,11 @@ export class WhatIf {
     if (!patches.length && !asked && !nowhere.length) return null;
     return { title: titles.join('; '), patch: patches.join(''), command: asked ? command : null, nowhere, kept };
   }
+}
+
+/** What an address asks. */
+export function optionsOf({ consumer, fidelity, machine, observe, ignore, off }: View): Options {
+  return defined({ consumer, fidelity, machine, observe, ignore, off });
 }
 
 /** Leaves out what is not asked. */

@@ -1,0 +1,109 @@
+"""What stands on the page when it opens: from its address, after a reload, from nothing, and with names of any length."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import Open
+from tests.web.documents import Document, convolution, decoder, hostile, norms
+
+expect = pytest.importorskip("playwright.sync_api", reason="the package playwright is missing").expect
+
+
+def seen(page: Any) -> int:
+    """Counts the boxes that stand inside of the drawing's window."""
+    found: int = page.evaluate(
+        "() => { const w = document.querySelector('.graph').getBoundingClientRect();"
+        " return [...document.querySelectorAll('[data-box]')].map(e => e.getBoundingClientRect()).filter(b =>"
+        " b.left < w.right && b.right > w.left && b.top < w.bottom && b.bottom > w.top).length }"
+    )
+    return found
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["at=0,0,0", "at=1e308,1e308,1e-300", "at=0,0,-1", "sel=o:-1", "sel=o:1.5", "shown=%2Fx=-1", "show=nothing"],
+)
+def test_an_address_of_nonsense_shows_the_plan(open_page: Open, address: str) -> None:
+    page, *_ = open_page(norms(), fragment=f"#{address}")
+    assert seen(page) > 3
+
+
+def test_an_address_far_outside_shows_some_of_the_drawing(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    page.wait_for_timeout(300)
+    page.evaluate("location.hash = '#at=1e308,-1e308,1'")
+    page.wait_for_function("() => location.hash.includes('at=') && !location.hash.includes('1e308')")
+    left, top, _ = map(float, re.findall(r"at=([^&]+)", page.evaluate("location.hash"))[0].split(","))
+    width = page.get_by_test_id("graph").bounding_box()["width"]
+    assert 0 < left < width
+    assert abs(top) < 1e5
+
+
+def test_a_what_if_of_an_address_can_be_undone(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True))
+    page.locator('.entry[data-verdict="blocked"]').click()
+    page.get_by_role("button", name="What if it were not observed?").click()
+    bar = page.get_by_test_id("whatif")
+    expect(bar).to_contain_text("1 region changed")
+    page.wait_for_function("() => location.hash.includes('ignore=')")
+    page.reload()
+    expect(bar).to_contain_text("not observing windows")
+    expect(page.locator('.entry[data-verdict="blocked"]')).to_have_count(0)
+    undo = bar.get_by_role("button", name="Undo")
+    expect(undo).to_be_enabled()
+    undo.click()
+    page.locator('.entry[data-verdict="blocked"]').wait_for()
+    expect(bar).to_have_count(0)
+
+
+def test_going_back_asks_what_the_address_holds(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True))
+    blocked = page.locator('.entry[data-verdict="blocked"]')
+    blocked.click()
+    page.wait_for_function("() => location.hash.includes('sel=')")
+    page.get_by_role("button", name="What if it were not observed?").click()
+    expect(blocked).to_have_count(0)
+    page.wait_for_function("() => location.hash.includes('ignore=')")
+    page.locator('.entry[data-verdict="taken"]').first.click()
+    page.wait_for_timeout(400)
+    page.evaluate("location.hash = location.hash.replace(/&ignore=[^&]*/, '')")
+    blocked.wait_for()
+    expect(page.get_by_test_id("whatif")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    "document", [norms(), decoder(300), convolution(observed=True)], ids=["norms", "decoder", "convolution"]
+)
+@pytest.mark.parametrize("size", [(1440, 900), (1200, 700)])
+def test_the_first_view_cuts_nothing_off_at_the_sides(
+    open_page: Open, document: Document, size: tuple[int, int]
+) -> None:
+    page, *_ = open_page(document, size=size)
+    page.wait_for_timeout(200)
+    area = page.get_by_test_id("graph").bounding_box()
+    for box in page.locator("[data-box]").all():
+        at = box.bounding_box()
+        assert at["x"] >= area["x"]
+        assert at["x"] + at["width"] <= area["x"] + area["width"]
+
+
+def test_a_name_of_any_length_leaves_the_lists_short(open_page: Open) -> None:
+    name = "encoder" * 430
+    page, *_ = open_page(hostile(name))
+    entry = page.locator(".entry")
+    assert entry.bounding_box()["height"] < 160
+    assert page.locator(".left > section").nth(1).bounding_box()["height"] < 160
+    assert page.locator(".left > section").nth(2).bounding_box()["height"] < 160
+    assert page.locator(".entry .detail").first.get_attribute("title") == name
+    entry.click()
+    expect(page.get_by_test_id("why").locator(".scope")).to_have_text(f"in {name}")
+    page.get_by_role("button", name="What if it were not observed?").click()
+    bar = page.get_by_test_id("whatif")
+    expect(bar).to_contain_text("not observing")
+    assert bar.bounding_box()["height"] < 140
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.get_by_test_id("why").evaluate("e => e.scrollWidth <= e.clientWidth")

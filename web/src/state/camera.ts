@@ -1,0 +1,82 @@
+/** Where the drawing stands in its window: what zoom and shift may be, and which view is the first. */
+
+export interface Camera {
+  x: number;
+  y: number;
+  k: number;
+}
+
+export interface Size {
+  width: number;
+  height: number;
+}
+
+/** Every zoom there is; an address names it with three decimals. */
+const LEAST_ZOOM = 0.001;
+const MOST_ZOOM = 2.5;
+const LARGEST_FIRST = 1.1;
+/** From here on all of a drawing is small in any window. */
+const SMALL = 0.2;
+/** Type of 8 px: smaller is a picture, not a text. */
+export const READABLE = 0.66;
+/** Type of 6 px, which is legible: all of the width beats a size that is easier to read. */
+const LEGIBLE = 0.5;
+/** Pixels of the drawing that stay in view, whatever moves it. */
+const KEPT = 64;
+const MARGIN = 28;
+
+/** The camera that an address asks for, where it can be one. */
+export function cameraOf(values: readonly number[] | undefined): [number, number, number] | undefined {
+  if (values?.length !== 3 || !values.every(Number.isFinite)) return undefined;
+  const [x, y, k] = values;
+  return k >= LEAST_ZOOM && k <= MOST_ZOOM ? [x, y, k] : undefined;
+}
+
+/** The nearest camera that shows some of the drawing, at a zoom that the drawing can be seen at. */
+export function held({ x, y, k }: Camera, drawing: Size, window: Size): Camera {
+  const least = Math.max(LEAST_ZOOM, Math.min(SMALL, wholeZoom(drawing, window, 0) / 2));
+  const zoom = Math.min(MOST_ZOOM, Math.max(least, k));
+  return { x: along(x, drawing.width * zoom, window.width), y: along(y, drawing.height * zoom, window.height), k: zoom };
+}
+
+function along(at: number, length: number, window: number): number {
+  const kept = Math.min(KEPT, length);
+  return Math.min(window - kept, Math.max(kept - length, at));
+}
+
+/** All of the drawing, as small as that may be. */
+export function wholeView(drawing: Size, window: Size): Camera {
+  return centred(drawing, window, Math.min(LARGEST_FIRST, wholeZoom(drawing, window, 20)));
+}
+
+/** A box of the drawing. */
+interface Part extends Size {
+  kind: 'op' | 'scope' | 'frame';
+  x: number;
+  y: number;
+}
+
+/**
+ * The view that a plan opens with: all of the drawing where that can be read, else all of its width, else as much as can be read of
+ * `start`: a closed scope in the middle, anything else below the drawing's top. Nothing but margin lies beyond an edge in view.
+ */
+export function firstView(drawing: Size, window: Size, start: Part): Camera {
+  const whole = wholeZoom(drawing, window, MARGIN);
+  const across = (window.width - 2 * MARGIN) / drawing.width;
+  const k = whole >= READABLE ? Math.min(LARGEST_FIRST, whole) : across >= LEGIBLE ? Math.min(0.9, across) : READABLE;
+  const middle = start.kind === 'scope' ? start.y + start.height / 2 : 0;
+  return { k, x: about(start.x + start.width / 2, drawing.width, window.width, k), y: about(middle, drawing.height, window.height, k) };
+}
+
+function about(middle: number, length: number, window: number, k: number): number {
+  const slack = window - length * k;
+  return slack >= 2 * MARGIN - 1 ? slack / 2 : Math.min(MARGIN, Math.max(slack - MARGIN, window / 2 - middle * k));
+}
+
+function centred(drawing: Size, window: Size, k: number): Camera {
+  return { k, x: (window.width - drawing.width * k) / 2, y: (window.height - drawing.height * k) / 2 };
+}
+
+function wholeZoom(drawing: Size, window: Size, margin: number): number {
+  return Math.min((window.width - 2 * margin) / drawing.width, (window.height - 2 * margin) / drawing.height);
+}

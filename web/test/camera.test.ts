@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+
+import { firstView, held, wholeView } from '../src/state/camera';
+import { read } from '../src/state/url';
+
+const WINDOW = { width: 780, height: 820 };
+const SIZES = [{ width: 150, height: 90 }, { width: 600, height: 1400 }, { width: 1247, height: 4000 }, { width: 9000, height: 90000 }, { width: 20000, height: 300 }];
+
+/** How much of the drawing is in view, in pixels. */
+function seen({ x, y, k }: { x: number; y: number; k: number }, drawing: { width: number; height: number }): [number, number] {
+  const along = (at: number, length: number, window: number): number => Math.min(at + length * k, window) - Math.max(at, 0);
+  return [along(x, drawing.width, WINDOW.width), along(y, drawing.height, WINDOW.height)];
+}
+
+describe('the camera', () => {
+  it.each(['#at=0,0,0', '#at=1e308,1e308,1e-300', '#at=0,0,-1', '#at=0,0,1e300', '#at=0,0,NaN', '#at=Infinity,0,1', '#at=,,'])('is not one at %s', (address) => {
+    expect(read(address).camera).toBeUndefined();
+  });
+  it.each(SIZES)('shows some of a drawing of %j from wherever it is sent', (drawing) => {
+    for (const x of [-1e308, -5000, 0, 5000, 1e308])
+      for (const k of [0.001, 0.03, 0.66, 2.5]) {
+        const camera = held({ x, y: -x, k }, drawing, WINDOW);
+        for (const [pixels, length] of [[seen(camera, drawing)[0], drawing.width], [seen(camera, drawing)[1], drawing.height]])
+          expect(pixels).toBeGreaterThanOrEqual(Math.min(64, length * camera.k) - 1e-6);
+        expect(held(camera, drawing, WINDOW)).toEqual(camera);
+      }
+  });
+  it.each(SIZES)('stays where all of %j is seen, and where it opens', (drawing) => {
+    const whole = wholeView(drawing, WINDOW);
+    expect(held(whole, drawing, WINDOW)).toEqual(whole);
+    const first = firstView(drawing, WINDOW, { kind: 'op', x: 0, y: 0, width: 120, height: 40 });
+    expect(held(first, drawing, WINDOW)).toEqual(first);
+  });
+});
+
+describe('the first view', () => {
+  const op = { kind: 'op' as const, x: 900, y: 20, width: 120, height: 40 };
+  it('shows all of a small drawing in the middle', () => {
+    expect(firstView({ width: 600, height: 600 }, WINDOW, op)).toEqual({ k: 1.1, x: 60, y: 80 });
+  });
+  it('shows all of the width of a drawing that is wide and tall, from its top on', () => {
+    const { x, y, k } = firstView({ width: 1247, height: 4000 }, WINDOW, op);
+    expect(k).toBeCloseTo(724 / 1247);
+    expect([x, y]).toEqual([expect.closeTo(28), 28]);
+  });
+  it('leaves nothing but margin beyond the edges of a drawing that is wider', () => {
+    const drawing = { width: 4000, height: 4000 };
+    expect(firstView(drawing, WINDOW, { ...op, x: 0 })).toEqual({ k: 0.66, x: 28, y: 28 });
+    expect(firstView(drawing, WINDOW, { ...op, x: 3900 }).x).toBeCloseTo(780 - 28 - 2640);
+    expect(firstView(drawing, WINDOW, { ...op, x: 1940 }).x).toBeCloseTo(390 - 2000 * 0.66);
+  });
+  it('shows a closed scope that holds most of the model in the middle', () => {
+    const { y } = firstView({ width: 700, height: 9000 }, WINDOW, { ...op, kind: 'scope', y: 4480 });
+    expect(y).toBeCloseTo(410 - 4500 * 0.9);
+  });
+});
