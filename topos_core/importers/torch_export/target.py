@@ -132,7 +132,8 @@ def _speaks_torch(function: FunctionType, torch: ModuleType) -> bool:
                 pending.append(held)
     if other:
         return False
-    homes = {_home(held) for held in function.__globals__.values()}
+    # a module's own entries tell nothing: a file that topos loads has its loader
+    homes = {_home(held) for name, held in function.__globals__.items() if not name.startswith("__")}
     return "torch" in homes and not homes.intersection(_OTHERS)
 
 

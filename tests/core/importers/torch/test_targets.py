@@ -13,6 +13,7 @@ import topos_core as tp
 from tests.core.importers.torch.check import opaque, torch
 from topos_core.importers.imported import trace, weights_of
 from topos_core.importers.torch_export.target import target_of
+from topos_core.session.loading import load
 
 FILE = """\
 import sys
@@ -124,6 +125,19 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_what_torch_records_is_told_by_what_it_mentions(file: Any, name: str, kind: str | None) -> None:
     target = target_of(getattr(file, name))
     assert (None if target is None else target.kind) == kind
+
+
+def test_a_factory_that_mentions_no_torch_is_known_by_what_its_file_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "import torch\nimport os as layers\n\n\ndef model():\n    return layers.made()\n"
+    (tmp_path / "factory_by_imports.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    module = load(str(tmp_path / "factory_by_imports.py"), text, str(tmp_path))  # as the agent does, with its loader
+    target = target_of(module.model)
+    assert target is not None
+    assert target.kind == "factory"
 
 
 def test_a_function_of_numpy_in_the_same_file_is_recorded_by_topos(file: Any) -> None:
