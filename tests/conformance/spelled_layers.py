@@ -338,8 +338,12 @@ def _multi_head_attention() -> Group:
         q, k, v = ((x @ w).reshape(2, 5, 2, 4) for w in (wq, wk, wv))
         return (softmax(q @ k.swapaxes(-1, -2) * 0.5) @ v).reshape(2, 5, 8)[..., ::-1] @ wo
 
+    def over_queries(x, wq, wk, wv, wo):
+        q, k, v = heads(x @ wq), heads(x @ wk), heads(x @ wv)
+        return back(softmax((q @ k.swapaxes(-1, -2) / 2).swapaxes(-1, -2)).swapaxes(-1, -2) @ v) @ wo
+
     taken = (textbook, scaled_query, einsum, causal, joined, flattened, by_swapaxes, library, late)
-    return group(specs, taken, (over_heads,))
+    return group(specs, taken, (over_heads, over_queries))
 
 
 def groups() -> dict[str, Group]:

@@ -12,7 +12,7 @@ import pytest
 from tests.core.patterns.check import agrees, match_at_result
 from tests.laws.key_soundness import Count, check_keys
 from tests.laws.respelling import CHANGES, WRITERS
-from topos_core.matching import attempt, core, labelling, products, reductions, solving, sources, sums, term
+from topos_core.matching import answers, attempt, core, labelling, products, reductions, solving, sources, sums, tracing
 from topos_core.matching.catalog import patterns
 from topos_core.matching.search import search
 from topos_core.matching.template import templates
@@ -22,13 +22,18 @@ from topos_core.recording.trace import trace
 
 @contextmanager
 def without(monkeypatch: pytest.MonkeyPatch, *changes: tuple[Any, str, Any]) -> Iterator[None]:
-    """Replaces attributes; templates are traced anew, since they are keyed by the same rules."""
-    templates.cache_clear()
+    """Replaces attributes; templates are traced anew, since they are keyed by the same rules, and nothing is remembered."""
+    _forget()
     with monkeypatch.context() as patch:
         for where, name, value in changes:
             patch.setattr(where, name, value)
         yield
+    _forget()
+
+
+def _forget() -> None:
     templates.cache_clear()
+    answers.index_of.cache_clear()
 
 
 def damage(identifiers: tuple[str, ...], spellings: int, changed: int) -> int:
@@ -108,7 +113,7 @@ NORMS = ("layer_norm", "batch_norm_training")
 
 
 def test_every_digit_must_vary_with_the_holes_of_its_label(monkeypatch):
-    with without(monkeypatch, (term, "labelled", _no_labels)):
+    with without(monkeypatch, (tracing, "labelled", _no_labels)):
         assert damage(NORMS, 0, 12) > 0
 
 

@@ -13,8 +13,9 @@ Declines when
     The log probabilities are read elsewhere (that is a shared interior).
 
 Not recognised
-    The logarithm of the sum of powers minus the class's own logit; class weights, label smoothing that is added afterwards, ignored classes; class numbers that are looked up and may lie
-    outside of their row (an input without a range, `i64[8]` for `i64[8]<10`), or along another axis than the last.
+    The logarithm of the sum of powers minus the class's own logit; class weights, label smoothing that is added
+    afterwards, ignored classes; class numbers that are looked up and may lie outside of their row (an input without a
+    range, `i64[8]` for `i64[8]<10`), along another axis than the last, or behind a permutation of the rows.
 
 Source
     Good, Rational Decisions (1952).
