@@ -75,7 +75,7 @@ def _verification(found: Mapping[str, Any], terminal: Terminal) -> int:
         if row["ran"]:
             terminal.data(
                 f"run on {shown(row['backend'])}: largest difference from the interpreter {_figure(row['absolute'])} "
-                f"({_figure(row['relative'])} relative, {row['ulps']} ulp)"
+                f"({_figure(row['relative'])} of a result's largest magnitude)"
             )
         else:
             terminal.data(f"not run on {shown(row['backend'])}: {shown(row['reason'])}")

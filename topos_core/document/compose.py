@@ -22,6 +22,7 @@ from topos_core.document.fixes import Sources
 from topos_core.document.places import Places, written
 from topos_core.document.ranking import is_listed
 from topos_core.document.told import About, Told
+from topos_core.matching.closure import live_readers
 from topos_core.matching.fingerprint import fingerprint, fold, near_miss_fingerprint
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.order import LAST
@@ -112,7 +113,7 @@ class Composer:
     def _context(self, d: Decision, numbered: tuple[str, int]) -> tuple[list[Any], list[Any]]:
         """Lists what a region tells beside its decision: plain values, and the other consumers' decisions."""
         related = (*d.contains, d.parent, d.winner)
-        plain: list[Any] = [self._ids[d.match.id], numbered, self._winner(d) is None]
+        plain: list[Any] = [self._ids[d.match.id], numbered, self._winner(d) is None, self._read_names(d.match)]
         plain += [self._id_of(other) if other is not None else None for other in related]
         others = [found.get(d.match.id) for _, own, inside in self._elsewhere for found in (own, inside)]
         plain += [other is not None and self._winner(other) is None for other in others]
@@ -301,6 +302,20 @@ class Composer:
                 return phrases.switched_off(facts.name(d.match.pattern))
         return phrases.declined(display(d.reason))
 
+    def _read_names(self, match: Match) -> list[str]:
+        """Names the named results that something outside of the match reads: nobody is told of the others."""
+        if not match.named:
+            return []
+        plan = self.plan
+        readers = plan.once("readers", lambda: live_readers(plan.tape))
+        seen = {*plan.tape.results, *(each.value for each in plan.observations)}
+        own = match.interior | match.produced
+        return [
+            display(name)
+            for name, values in match.named.items()
+            if any(value in seen or not own.issuperset(readers[value]) for value in values)
+        ]
+
     def _details(self, d: Decision) -> list[str]:
         numbers, machine = d.numbers, self.plan.machine.name
         found: list[str] = []
@@ -308,8 +323,8 @@ class Composer:
             if numbers["benefit"].value > 0:
                 found.append(phrases.saves(numbers["benefit"], numbers["seconds_before"], machine))
             found.append(phrases.traffic(numbers["bytes_before"], numbers["bytes_after"]))
-            if d.match.named:
-                found.append(phrases.writes_back([display(name) for name in d.match.named]))
+            if read := self._read_names(d.match):
+                found.append(phrases.writes_back(read))
             if d.offer is not None and d.offer.envelope is not None:
                 envelope = d.offer.envelope
                 found.append(phrases.error_bound(envelope.relative, envelope.absolute, display(envelope.probe)))

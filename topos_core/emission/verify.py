@@ -34,11 +34,10 @@ class Comparison:
 
     @property
     def largest(self) -> Difference:
-        """Gives the largest absolute, relative and ulp differences over all results."""
+        """Gives the largest absolute and relative differences over all results."""
         return Difference(
             max((row.absolute for row in self.differences), default=0.0),
             max((row.relative for row in self.differences), default=0.0),
-            max((row.ulps for row in self.differences), default=0),
         )
 
 

@@ -207,9 +207,11 @@ class Keys:
 
 
 def within(coefficient: float, dtype: str) -> bool:
-    """Says whether a dtype holds a coefficient: not where it only comes about by steps that overflow or vanish on the way."""
+    """Says whether a dtype holds a coefficient: not -0, which equals 0, nor what overflows or vanishes on the way."""
     size = abs(coefficient)
-    if size in (0.0, 1.0, math.inf) or dtype not in RANGES:
+    if not size:
+        return math.copysign(1.0, coefficient) > 0  # the greatest of x and -0 is no relu
+    if size in (1.0, math.inf) or dtype not in RANGES:
         return True
     least, most = RANGES[dtype]
     return least <= size <= most

@@ -10,6 +10,10 @@ Why it pays
 Declines when
     Nothing of its own: it stands on the norm and declines with it.
 
+Differs from the recorded ops
+    Where scale is infinite and the recorded ops fold it (`x * k + (shift - mean * k)`): the kernel centres first and gives an
+    infinity for a recorded NaN.
+
 Not recognised
     A sum with a broadcast operand (a bias), a sum of three, a scaled residual.
 

@@ -12,6 +12,10 @@ Why it pays
 Declines when
     Two vectors order the channels differently.
 
+Differs from the recorded ops
+    Where scale is infinite, or a variance is minus epsilon, and the recorded ops fold it (`x * k + (shift - mean * k)`): the
+    kernel centres first and gives an infinity for a recorded NaN.
+
 Not recognised
     Statistics computed from x (that is `batch_norm_training` or another norm), a standard deviation that is given instead
     of a variance.

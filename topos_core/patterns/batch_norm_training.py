@@ -12,6 +12,9 @@ Why it pays
 Declines when
     The statistics keep axis 0 (another norm); two vectors order the channels differently.
 
+Differs from the recorded ops
+    Where scale is infinite: the kernel folds mean and scale into a factor and a summand, which gives NaN for a recorded infinity.
+
 Not recognised
     Means of f16 by np.mean beside np.var, which sums in f16 around a mean of its own (it is told).
     A one-pass variance `mean(x^2) - mean^2` (another formula: it cancels), statistics merged from several partial

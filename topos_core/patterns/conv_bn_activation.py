@@ -12,6 +12,10 @@ Why it pays
 Declines when
     Nothing of its own: it stands on `convolution` and declines with it.
 
+Differs from the recorded ops
+    Where the batch norm's factor is infinite (its scale, or a variance of minus epsilon): the kernel folds it into the
+    convolution's weights, which gives NaN for a recorded infinity.
+
 Not recognised
     A scalar bias. Movement after the residual. Training batch norm (its statistics need the whole result first).
     Leaky relu, elu and other activations.

@@ -11,6 +11,10 @@ Why it pays
 Declines when
     Nothing beside the common rules.
 
+Differs from the recorded ops
+    Recorded as `x * e / (1 + e)` with `e = exp(1.702 * x)`, where `x * e` overflows before e does (x from 49.9 to 52.1 in f32): the
+    kernel gives x for a recorded infinity.
+
 Not recognised
     By the normal distribution function, the tanh form written with `exp`, other constants (they are told; in float64 a constant
     counts with all its digits).

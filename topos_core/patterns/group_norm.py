@@ -12,6 +12,9 @@ Declines when
     Neither scale nor shift is given (that is a `layer_norm` of the grouped value), or each channel is a group
     (`instance_norm`).
 
+Differs from the recorded ops
+    Where scale is infinite: the kernel folds mean and scale into a factor and a summand, which gives NaN for a recorded infinity.
+
 Not recognised
     A one-pass variance `mean(x^2) - mean^2`.
 

@@ -12,6 +12,10 @@ Why it pays
 Declines when
     There is neither scale nor shift and the statistics run over axis 0: that is a batch norm.
 
+Differs from the recorded ops
+    Where scale is infinite and the recorded ops fold it (`x * k + (shift - mean * k)`): the kernel centres first and gives an
+    infinity for a recorded NaN.
+
 Not recognised
     Means of f16 by np.mean beside np.var, which sums in f16 around a mean of its own (it is told).
     A one-pass variance `mean(x^2) - mean^2` (another formula: it cancels), a norm over a single feature.

@@ -11,6 +11,10 @@ Why it pays
 Declines when
     Nothing of its own: it stands on its parts and declines with them.
 
+Differs from the recorded ops
+    Where scale is infinite and the recorded ops fold it (`x * k + (shift - mean * k)`): the kernel centres first and gives an
+    infinity for a recorded NaN.
+
 Not recognised
     An rms norm; a norm over other axes than those that are summed over (a mixer's tokens); movement between the two but
     flattening.

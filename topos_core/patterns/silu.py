@@ -10,6 +10,10 @@ Why it pays
 Declines when
     Nothing beside the common rules.
 
+Differs from the recorded ops
+    Recorded as `x * e / (1 + e)`, where `x * e` overflows before e does (x from 84.3 to 88.7 in f32): the kernel gives x for a
+    recorded infinity.
+
 Not recognised
     `exp(0 - x)`, a factor on x inside the sigmoid (1.702 is `gelu`; others are told).
 

@@ -181,6 +181,20 @@ def as_spec(given: Any, dims: Mapping[str, int] | None = None) -> InputSpec | No
     return None
 
 
+def known_extent(name: str, extent: int) -> int:
+    """Gives the number that a caller chose for a named extent.
+
+    Raises:
+        ConfigurationError: TP504: it is no extent.
+    """
+    if isinstance(extent, bool) or not isinstance(extent, int | np.integer) or extent < 0:
+        raise ConfigurationError(
+            f"extent {name} is {extent!r}, and an extent is a whole number from 0 on; give it one, as --dim {name}=4",
+            code=NO_NUMBER,
+        )
+    return int(extent)
+
+
 def _split(text: str) -> list[str]:
     parts, depth, start = [], 0, 0
     for at, character in enumerate(text):
@@ -216,7 +230,7 @@ def _extent(part: str, text: str, dims: Mapping[str, int]) -> int:
         return int(part)
     if part.isidentifier():
         if part in dims:
-            return dims[part]
+            return known_extent(part, dims[part])
         raise ConfigurationError(
             f"input spec {text.strip()!r}: extent {part} has no value; give it with --dim {part}=4", code=NO_NUMBER
         )

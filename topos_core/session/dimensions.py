@@ -33,7 +33,9 @@ class AskedDims(Mapping[str, int]):
 
 def dimension(text: str) -> tuple[str, int]:
     """Reads `N=4`; model files also have names such as `input.1_0`."""
-    name, _, extent = text.rpartition("=")
+    name, _, extent = text.partition("=")
+    if "=" in extent:
+        raise argparse.ArgumentTypeError(f"{text!r} has two =, and one extent takes one; write --dim {name}=4")
     if not name or not name.isprintable() or not extent.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is no extent; write --dim N=4")
     return name, int(extent)

@@ -112,7 +112,6 @@ def verify_text(traced: Traced, plan: Plan, text: str, progress: Report) -> dict
                 "offered": row.offered,
                 "absolute": _finite(row.largest.absolute),
                 "relative": _finite(row.largest.relative),
-                "ulps": row.largest.ulps,
             }
             for row in found.comparisons
         ],

@@ -98,6 +98,7 @@ ARGUMENTS = {
     "an unknown option": (["plan", "model.py", "--fast"], 2, "--fast", "--help"),
     "another consumer": (["plan", "model.py", "--consumer", "gpu"], 2, "'gpu'", "home, stablehlo"),
     "another machine": (["plan", "model.py", "--machine", "abacus"], 2, "TP504", "abacus", "reference"),
+    "a dim with two numbers": (["plan", "model.py", "--dim", "N=4=5"], 2, "'N=4=5'", "--dim N=4"),
     "a dim of no form": (["plan", "model.py", "--dim", "N"], 2, "'N'", "N=4"),
     "an observed value that is none": (["plan", "model.py", "--observe", "nope"], 2, "TP504", "'nope'"),
     "codes of no form": (["check", "model.py", "--fail-on", "101"], 2, "'101'", "TP101"),

@@ -110,3 +110,12 @@ def test_what_is_no_gated_layer_is_not_taken_for_one(program):
     specs = {"x": "f64[3,8]", "y": "f64[3,8]", "wg": "f64[8,6]", "wu": "f64[8,6]"}
     _, pool = searched(program, specs)
     assert [m for m in pool.matches if m.pattern == "gated_mlp"] == []
+
+
+@pytest.mark.parametrize("zero", [np.float64(-0.0), -np.zeros(6), -np.float64(0.0)])
+def test_a_bound_of_minus_zero_is_no_relu(zero):
+    def program(x, wg, wu, wd):
+        return (np.maximum(x @ wg, zero) * (x @ wu)) @ wd
+
+    _, pool = searched(program, SPECS)
+    assert not [match for match in pool.matches if match.pattern == "gated_mlp"]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import topos_core as tp
 from tests.core.patterns.check import check, searched
 from topos_core import nn
 
@@ -88,3 +89,19 @@ def sample_variance(x, scale, shift, w, b):
 def test_what_is_no_such_layer_is_not_taken_for_one(program):
     _, pool = searched(program, SPECS)
     assert [m.id for m in pool.matches if m.pattern == "layer_norm_linear"] == []
+
+
+def test_a_norm_is_written_back_for_those_who_read_it():
+    def alone(x, scale, shift, w):
+        return nn.layer_norm(x, scale, shift) @ w
+
+    def read_again(x, scale, shift, w):
+        y = nn.layer_norm(x, scale, shift)
+        return y @ w, y
+
+    specs = {name: spec.replace("f64", "f32") for name, spec in SPECS.items() if name != "b"}
+    for program, told in ((alone, False), (read_again, True)):
+        plan = tp.plan(tp.trace(program, **specs), machine="reference", cost="always")
+        (taken,) = plan.taken
+        assert taken.match.pattern == "layer_norm_linear"
+        assert ("writes back norm" in plan.describe()) == told

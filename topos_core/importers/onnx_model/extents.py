@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from topos_core.errors import TraceError
+from topos_core.recording.spec import known_extent
 
 _LONGEST: Final = 200
 _OPERATORS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
@@ -39,14 +40,14 @@ class Extents:
         if dim.HasField("dim_value") and dim.dim_value >= 0:
             return int(dim.dim_value)
         symbol = str(dim.dim_param) or f"{name}_{axis}"
-        extent = self._worked_out(symbol, self.given.get)
+        extent = self._worked_out(symbol, self._chosen)
         if extent is None:
             for each in _names(symbol) or [symbol]:
                 if self.given.get(each) is None:
                     self.missing.setdefault(each, f"axis {axis} of {name}")
             return 1
         self.bound[symbol] = extent
-        self.bound.update({each: self.given[each] for each in _names(symbol) if each in self.given})
+        self.bound.update({each: int(self.given[each]) for each in _names(symbol) if each in self.given})
         return extent
 
     def of_result(self, dim: Any) -> int | None:
@@ -66,6 +67,10 @@ class Extents:
         listed = ", ".join(f"{symbol} ({where})" for symbol, where in self.missing.items())
         remedy = " ".join(f"--dim {shlex.quote(f'{symbol}=4')}" for symbol in self.missing)
         raise TraceError(f"unknown extent: the model leaves {listed} open; give numbers with {remedy}", code="TP209")
+
+    def _chosen(self, name: str) -> int | None:
+        extent = self.given.get(name)
+        return None if extent is None else known_extent(name, extent)
 
     def _worked_out(self, symbol: str, number: Callable[[str], int | None]) -> int | None:
         chosen = number(symbol) if symbol else None

@@ -42,7 +42,7 @@ def record_onnx(
 
     Raises:
         ConfigurationError: TP505, the file is none or too long; TP209, a dimension has no extent.
-        TraceError: TP409, onnx is missing; TP402, what the file holds cannot be read.
+        TraceError: TP409, onnx is missing; TP402, what the file holds cannot be read, or its opset is newer than onnx.
     """
     onnx = _onnx()
     size = os.path.getsize(path)
@@ -69,6 +69,7 @@ def record_model(
     known: Mapping[str, np.ndarray] | None = None,
 ) -> Tape:
     """Does what `record_onnx` does, for a model that was parsed already."""
+    _check_opset(model, path)
     model = _inlined(model)
     graph = model.graph
     count = _count(graph)
@@ -107,6 +108,24 @@ def _onnx() -> Any:
             "reading a .onnx file needs the onnx package; pip install 'topos-inspector[onnx]'", code="TP409"
         ) from None
     return onnx
+
+
+def _check_opset(model: Any, path: str) -> None:
+    """Refuses a model whose operators the installed package cannot know: one may mean something else there.
+
+    Raises:
+        TraceError: TP402, with both versions.
+    """
+    import onnx
+
+    known = onnx.defs.onnx_opset_version()
+    named = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=0)
+    if named > known:
+        raise TraceError(
+            f"{os.path.basename(path)} names opset {named}, and onnx {onnx.__version__} knows {known}; "
+            "pip install --upgrade onnx, or convert the model with onnx.version_converter",
+            code="TP402",
+        )
 
 
 def _inlined(model: Any) -> Any:

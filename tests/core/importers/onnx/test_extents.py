@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 
 from tests.core.importers.onnx.models import model, record
-from topos_core.errors import TraceError
+from topos_core.errors import ConfigurationError, TraceError
 
 
 def past(total: str, result: str | int | None = None):
@@ -83,3 +83,11 @@ def test_a_note_that_nobody_contradicts_but_topos_refuses_the_model(tmp_path: Pa
     made.graph.output[0].type.tensor_type.shape.dim[0].dim_value = 2
     made.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 3
     assert np.prod(record(made, tmp_path).ops[-1].type.shape) == 6
+
+
+@pytest.mark.parametrize("extent", [-1, 2.0, "3", True])
+def test_what_is_no_extent_is_told_with_its_name(tmp_path: Path, extent) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        record(past("p+n"), tmp_path, dims={"B": 2, "p": extent, "n": 4})
+    assert caught.value.code == "TP504"
+    assert f"extent p is {extent!r}, and an extent is a whole number from 0 on" in caught.value.message

@@ -10,6 +10,7 @@ from onnx import defs, helper
 
 import topos_core as tp
 from tests.core.importers.onnx.models import model, record, weights
+from topos_core.errors import TraceError
 
 
 @pytest.mark.parametrize("opset", range(7, defs.onnx_opset_version() + 1))
@@ -46,3 +47,14 @@ def test_below_7_what_is_not_said_to_be_a_test_is_training(is_test, tmp_path):
     opaque = [op for op in record(made, tmp_path).ops if op.name == "opaque"]
     assert bool(opaque) == (not is_test)
     assert all("is_test=0" in str(op.attributes["note"]) or "reads" in str(op.attributes["note"]) for op in opaque)
+
+
+def test_an_operator_set_that_onnx_does_not_know_is_refused_with_both_versions(tmp_path):
+    newer = defs.onnx_opset_version() + 1
+    node = helper.make_node("Relu", ["x"], ["y"])
+    made = model([node], [("x", "f32", [2])], [("y", "f32", [2])], opset=newer - 1)
+    made.opset_import[0].version = newer
+    with pytest.raises(
+        TraceError, match=rf"names opset {newer}, and onnx .* knows {newer - 1}; pip install --upgrade onnx"
+    ):
+        record(made, tmp_path)
