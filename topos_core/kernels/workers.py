@@ -4,24 +4,33 @@ A job is a kernel and its block. The caller leads: it takes part itself and also
 job never waits for a thread that the machine has not woken yet. A worker that has run out of work stays awake in native
 code for some microseconds, because a plan's kernels follow one another closely, then sleeps; a busy machine therefore
 never sees threads spin for long. A job that comes while the crew is busy with another caller's runs on its caller alone.
+
+Workers live in native code and sleep on locks of the interpreter's that need no interpreter lock: a worker that had to
+ask for it, to say that it sleeps or to wake, missed the job that its caller had just begun (`bodies/crew.py`). They may run
+on every processor of the caller's but the one that it runs on itself: the machine often wakes a worker where its waker
+is, and there it waits for the caller while the caller waits for it (`processors.py`).
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
+import time
 from functools import cache
-from typing import Final
-
-import numpy as np
+from typing import Any, Final
 
 from topos_core.kernels.library import Kernel, kernel
-from topos_core.kernels.vocabulary.blocks import CREW
+from topos_core.kernels.processors import apart, current_processor
+from topos_core.kernels.vocabulary.blocks import CREW, WORKER, index
 
 SPINS: Final = 4000
 """Pauses that an idle worker stays awake for: 40 to 150 microseconds."""
-_KERNEL: Final = CREW.index("kernel")
-_BLOCK: Final = CREW.index("block")
+SPREAD_SECONDS: Final = 0.05
+"""How long workers stay where they were sent while their caller does not move; its processors may have changed by then."""
+MOST_WORKERS: Final = 255
+_LINE: Final = 64
+_WORD: Final = 8
 
 
 def run_on(threads: int, job: Kernel, block: int) -> None:
@@ -43,49 +52,80 @@ def _crew(process: int) -> _Crew:
 
 
 class _Crew:
-    """The threads of one process and the words that they share."""
+    """The threads of one process and the words that they share.
+
+    The words are never freed: workers still look at them while the interpreter ends.
+    """
 
     def __init__(self) -> None:
         self.busy = threading.Lock()
-        memory = np.zeros(len(CREW) + 8, np.int64)
-        start = memory.__array_interface__["data"][0]
-        self.words = memory[-start % 64 // 8 :]
-        self.address: int = self.words.__array_interface__["data"][0]
         self.lead = kernel("crew", "lead")
         self.follow = kernel("crew", "follow")
         for each in (self.lead, self.follow):
             assert each.address  # before there are threads: a fork must meet none of them while it compiles
-        self.workers: list[_Worker] = []
+        lines = -(-len(CREW) * _WORD // _LINE)
+        python = ctypes.pythonapi
+        python.PyMem_RawCalloc.restype = ctypes.c_size_t
+        start: int = python.PyMem_RawCalloc(ctypes.c_size_t(lines + MOST_WORKERS + 1), ctypes.c_size_t(_LINE))
+        if not start:
+            raise MemoryError
+        self.address = start + -start % _LINE
+        self.words = (ctypes.c_int64 * len(CREW)).from_address(self.address)
+        self._set("workers", self.address + lines * _LINE)
+        self._set("lock", _address(python.PyThread_acquire_lock))
+        self._set("unlock", _address(python.PyThread_release_lock))
+        self._set("spins", SPINS)
+        self.workers: list[threading.Thread] = []
+        self.placed = (-1, 0)
+        self.until = 0.0
 
     def run(self, threads: int, job: Kernel, block: int) -> None:
-        while len(self.workers) < threads - 1:
-            self.workers.append(_Worker(self))
-        self.words[_KERNEL] = job.address
-        self.words[_BLOCK] = block
-        for worker in self.workers[: threads - 1]:
-            worker.wake()
+        helpers = min(threads - 1, MOST_WORKERS)
+        while len(self.workers) < helpers:
+            self.workers.append(self._hire(len(self.workers)))
+        self._spread()
+        words = self.words
+        words[_KERNEL], words[_BLOCK], words[_HELPERS] = job.address, block, helpers
         self.lead.call(self.address, threads)
 
+    def _hire(self, number: int) -> threading.Thread:
+        """Starts a thread that follows for as long as the process lives."""
+        address = self.words[index(CREW, "workers")] + number * len(WORKER) * _WORD
+        words = (ctypes.c_int64 * len(WORKER)).from_address(address)
+        words[index(WORKER, "crew")] = self.address
+        words[index(WORKER, "gate")] = _closed_gate()
+        thread = threading.Thread(target=self.follow.call, args=(address, 0), name="topos worker", daemon=True)
+        thread.start()
+        return thread
 
-class _Worker:
-    """One thread: follows while there is work, then waits on its lock."""
+    def _spread(self) -> None:
+        """Keeps workers off the processor that the caller runs on."""
+        placed, now = (current_processor(), len(self.workers)), time.monotonic()
+        if placed == self.placed and now < self.until:
+            return
+        self.placed, self.until = placed, now + SPREAD_SECONDS
+        for worker in self.workers:
+            apart(worker, placed[0])
 
-    def __init__(self, crew: _Crew) -> None:
-        self.crew = crew
-        self.gate = threading.Lock()
-        self.gate.acquire()
-        self.asleep = True
-        threading.Thread(target=self.serve, name="topos worker", daemon=True).start()
+    def _set(self, name: str, value: int) -> None:
+        self.words[index(CREW, name)] = value
 
-    def wake(self) -> None:
-        """Opens the gate of a worker that sleeps."""
-        if self.asleep:
-            self.asleep = False
-            self.gate.release()
 
-    def serve(self) -> None:
-        """Helps whenever woken, for as long as the process lives."""
-        while True:
-            self.gate.acquire()
-            self.crew.follow.call(self.crew.address, SPINS)
-            self.asleep = True
+_KERNEL: Final = index(CREW, "kernel")
+_BLOCK: Final = index(CREW, "block")
+_HELPERS: Final = index(CREW, "helpers")
+
+
+def _closed_gate() -> int:
+    """Makes a lock that is taken; never freed, since its worker never leaves."""
+    python = ctypes.pythonapi
+    python.PyThread_allocate_lock.restype = ctypes.c_size_t
+    gate: int = python.PyThread_allocate_lock()
+    if not gate:
+        raise MemoryError
+    python.PyThread_acquire_lock(ctypes.c_size_t(gate), 1)
+    return gate
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +21,14 @@ from topos_core.tape.tape import Tape
 from topos_core.tape.type import TensorType, numpy_dtype
 
 After = Callable[[int], None]
+
+BLAS_FLOPS: Final = 1 << 31
+"""The least recorded product that BLAS gets several threads for in a plan whose kernels use them too.
+
+OpenBLAS' threads stay awake for 2**26 cycles after a product, 26 ms at 2.6 GHz, on the processor that the kernels' workers
+need: ResNet-18, whose last product is recorded (1 MFLOP), took 25 ms on two threads with them and 16 without. Such a
+product takes 19 ms on one thread at 110 GF/s.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +94,7 @@ class Program:
         known: Values that exist before a run and that some step or the caller reads.
         kept: Values that a run gives.
         multiplies: Whether a recorded step calls BLAS.
+        spreads: Whether BLAS may have several threads for it.
         arena_bytes: Memory for what lives inside a run; every run takes its own from the pool.
         pool: Arenas, and the buffers that callers get.
     """
@@ -95,6 +104,7 @@ class Program:
     known: Mapping[int, np.ndarray]
     kept: tuple[int, ...]
     multiplies: bool
+    spreads: bool
     arena_bytes: int
     pool: Pool
 
@@ -112,7 +122,7 @@ class Program:
         with np.errstate(all="ignore"):
             if not self.multiplies:
                 return self._steps(inputs, threads, after)
-            with blas_threads(blas):
+            with blas_threads(blas if self.spreads else 1):
                 return self._steps(inputs, threads, after)
 
     def _steps(self, inputs: Mapping[int, np.ndarray], threads: int, after: After | None) -> dict[int, np.ndarray]:
@@ -173,6 +183,8 @@ def make_program(plan: PlanData, parameters: Parameters | None = None) -> Progra
     making = _Making(plan, known)
     steps = tuple(making.step(step) for step in remaining)
     kept = plan.schedule.kept
+    products = [_flops(tape, step.value) for step in remaining if step.match is None]
+    multiplies = any(flops is not None for flops in products)
     read = {value for step in remaining for value in step.reads} | set(kept)
     # A match reads its bindings at run time only where preparing did not use them up; keeping all is simple and right.
     return Program(
@@ -180,10 +192,20 @@ def make_program(plan: PlanData, parameters: Parameters | None = None) -> Progra
         steps=steps,
         known={value: array for value, array in known.items() if value in read},
         kept=kept,
-        multiplies=any(tape.ops[step.value].name == "matmul" for step in remaining if step.match is None),
+        multiplies=multiplies,
+        spreads=all(step.match is None for step in remaining)
+        or max((f or 0 for f in products), default=0) >= BLAS_FLOPS,
         arena_bytes=plan.arena.bytes,
         pool=Pool(),
     )
+
+
+def _flops(tape: Tape, value: int) -> int | None:
+    """Counts a recorded product's work; None where the op is none."""
+    op = tape.ops[value]
+    if op.name != "matmul":
+        return None
+    return 2 * op.type.size * tape.ops[op.operands[0]].type.shape[-1]
 
 
 def _snapshot(array: np.ndarray) -> np.ndarray:

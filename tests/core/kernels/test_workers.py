@@ -1,10 +1,12 @@
 import ctypes
 import os
 import threading
+import time
 
 import pytest
 
 from topos_core.kernels.library import SIGNATURE, Kernel, Loaded
+from topos_core.kernels.processors import apart, current_processor
 from topos_core.kernels.workers import run_on
 
 
@@ -52,3 +54,51 @@ def test_a_forked_child_hires_its_own_crew():
         finally:
             os._exit(0 if sorted(slots) == [0, 1] else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_job_always_wakes_the_workers_it_asks_for():
+    """Each slot waits for the other one, after a pause of about as long as a worker stays awake."""
+    for attempt in range(300):
+        meeting = threading.Barrier(2)
+        run_on(2, job(lambda block, slot, meeting=meeting: meeting.wait(60)), 0)
+        assert not meeting.broken
+        time.sleep(attempt % 30 * 1e-5)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs a system that tells where threads may run")
+def test_workers_stay_off_their_callers_processor():
+    usable = os.sched_getaffinity(0)
+    if len(usable) < 2:
+        pytest.skip("needs two processors")
+    try:
+        for here in sorted(usable)[:2] * 2:
+            os.sched_setaffinity(0, {here})  # the caller is here for sure; its workers may go where they could before
+            assert current_processor() == here
+            os.sched_setaffinity(0, usable)
+            seen = {}
+            meeting = threading.Barrier(2)
+
+            def look(block, slot, seen=seen, meeting=meeting):
+                seen[threading.get_native_id()] = os.sched_getaffinity(0)
+                meeting.wait(60)
+
+            run_on(2, job(look), 0)
+            own = seen.pop(threading.get_native_id())
+            (workers,) = seen.values()
+            assert own == usable
+            assert len(workers) == len(usable) - 1
+    finally:
+        os.sched_setaffinity(0, usable)
+
+
+def test_a_thread_without_another_processor_stays():
+    thread = threading.current_thread()
+    apart(thread, -1)
+    if hasattr(os, "sched_setaffinity"):
+        usable = os.sched_getaffinity(0)
+        try:
+            os.sched_setaffinity(0, {min(usable)})
+            apart(thread, min(usable))
+            assert os.sched_getaffinity(0) == {min(usable)}
+        finally:
+            os.sched_setaffinity(0, usable)

@@ -9,6 +9,7 @@ from topos_core import nn
 from topos_core.errors import ToposError
 from topos_core.matching.catalog import patterns
 from topos_core.run import executor
+from topos_core.run.program import BLAS_FLOPS
 
 WEIGHT = np.random.default_rng(0).standard_normal((48, 32, 3, 3)).astype(np.float32)
 
@@ -86,3 +87,27 @@ def test_a_system_without_a_run_queue_has_nobody_else(monkeypatch, tmp_path):
     (tmp_path / "queue").write_text("0.10 0.20 0.30 5/321 4711\n")
     monkeypatch.setattr(executor, "RUN_QUEUE", str(tmp_path / "queue"))
     assert executor.running_elsewhere() == 4
+
+
+def spreads(function, specs, **request):
+    return executor.make_program(tp.plan(tp.trace(function, **specs), **request).data).spreads
+
+
+def test_a_small_recorded_product_leaves_the_processors_to_the_kernels():
+    weight = np.ones((64, 8), np.float32)
+    specs = {"x": "f32[1,64,64,64]"}
+
+    def network(x):
+        return nn.relu(nn.softmax(x)).mean((2, 3)) @ weight
+
+    assert not spreads(network, specs, off=("matmul", "linear"))
+    every = sorted(patterns())
+    assert spreads(network, specs, off=every)
+
+
+def test_a_large_recorded_product_has_all_threads():
+    rows = BLAS_FLOPS // (2 * 1024 * 1024)
+    off = ("matmul", "linear", "linear_bias_activation")
+    for extent, threads in ((rows, True), (rows - 1, False)):
+        specs = {"x": f"f32[{extent},1024]", "w": "f32[1024,1024]"}
+        assert spreads(lambda x, w: nn.softmax(x) @ w, specs, off=off) is threads

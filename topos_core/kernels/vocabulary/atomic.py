@@ -1,4 +1,7 @@
-"""Words of kernels for memory that several threads share."""
+"""Words of kernels for memory that several threads share, and for waiting.
+
+All threads see all of these in one order: whoever publishes and then looks, sees what others published before they looked.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,14 @@ def _place(builder: Any, address: Any) -> Any:
 
 def _observe(context: Any, address: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load_atomic(_place(builder, arguments[0]), "acquire", WORD)
+        return builder.load_atomic(_place(builder, arguments[0]), "seq_cst", WORD)
 
     return types.int64(types.int64), generate
 
 
 def _publish(context: Any, address: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store_atomic(arguments[1], _place(builder, arguments[0]), "release", WORD)
+        builder.store_atomic(arguments[1], _place(builder, arguments[0]), "seq_cst", WORD)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
@@ -37,7 +40,7 @@ def _publish(context: Any, address: Any, value: Any) -> Any:
 def _exchange(context: Any, address: Any, expected: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _place(builder, arguments[0])
-        pair = builder.cmpxchg(place, arguments[1], arguments[2], "acq_rel", "acquire")
+        pair = builder.cmpxchg(place, arguments[1], arguments[2], "seq_cst", "seq_cst")
         return builder.zext(builder.extract_value(pair, 1), INT64)
 
     return types.int64(types.int64, types.int64, types.int64), generate
@@ -45,7 +48,7 @@ def _exchange(context: Any, address: Any, expected: Any, value: Any) -> Any:
 
 def _count(context: Any, address: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.atomic_rmw("add", _place(builder, arguments[0]), ir.Constant(INT64, 1), "acq_rel")
+        builder.atomic_rmw("add", _place(builder, arguments[0]), ir.Constant(INT64, 1), "seq_cst")
         return context.get_dummy_value()
 
     return types.void(types.int64), generate
@@ -84,6 +87,24 @@ def _give_way(context: Any) -> Any:
     return types.void(), generate
 
 
+def _lock(context: Any, function: Any, lock: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.IntType(32), [INT64, ir.IntType(32)])
+        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [arguments[1], ir.Constant(ir.IntType(32), 1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+def _unlock(context: Any, function: Any, lock: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [INT64])
+        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [arguments[1]])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
 observe = intrinsic(_observe)
 """`observe(address)` loads a word; what its writer wrote before is visible."""
 publish = intrinsic(_publish)
@@ -94,3 +115,7 @@ count = intrinsic(_count)
 """`count(address)` adds one."""
 give_way = intrinsic(_give_way)
 """`give_way()` lets another thread run."""
+lock = intrinsic(_lock)
+"""`lock(function, lock)` waits for a lock by `PyThread_acquire_lock`, whose address is given; no interpreter lock needed."""
+unlock = intrinsic(_unlock)
+"""`unlock(function, lock)` gives it back by `PyThread_release_lock`; another thread may have taken it."""

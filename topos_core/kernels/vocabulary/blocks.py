@@ -296,8 +296,21 @@ CREW: Final = (
     "ticket", *(f"apart{k}" for k in range(7)),  # job number << 32 | slots << 16 | next slot; a cache line of its own
     "done", *(f"off{k}" for k in range(7)),  # slots that have been run; a cache line of its own
     "kernel", "block",  # the job
+    "workers",  # address of as many `WORKER` blocks as the job may have help
+    "helpers",  # how many
+    "lock", "unlock",  # addresses of the interpreter's functions that take and give back a lock of its own
+    "spins",  # pauses that an idle worker stays awake for
 )  # fmt: skip
 """Words that a crew of threads shares."""
+
+
+WORKER: Final = (
+    "crew",  # address of its crew's words
+    "asleep",  # 1 from when it stops looking for work until somebody has undertaken to wake it
+    "gate",  # the lock that it sleeps on
+    *(f"apart{k}" for k in range(5)),  # a cache line of its own
+)  # fmt: skip
+"""Words of one worker of a crew."""
 
 
 def index(block: tuple[str, ...], name: str) -> int:
