@@ -76,8 +76,11 @@ def _read(tape: Tape, reading: Reading, which: int) -> Convolution | Difference 
         return Difference("view", "", "", "", which, 1)
     if not genuine:
         return _pointwise(tape, reading, which, known, shared)
-    fill = next((guard.fill for guard in guards if guard.fill != 0), None)
+    padded = [axis for axis in known if axis.guard is not None and axis.guard.fill != 0]
+    fill = next((axis.guard.fill for axis in padded if axis.guard is not None), None)
     if fill is not None:
+        if not any(axis.kept and axis.reduced for axis in padded):
+            return Difference("view", "", "", "", which, 2)  # nothing slides over the pad: a column of ones for a bias
         return Difference(
             "pad-fill",
             f"the image is padded with {fill:g}; a convolution reads 0 outside its image",

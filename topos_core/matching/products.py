@@ -92,6 +92,11 @@ def _multiplied(keys: Keys, op: Op, exponent: float) -> Key | None:
     if shared is None:
         return None
     frame, (f, g) = shared
+    if f is g and exponent == 1 and frame.maps[0] == frame.maps[1] and _is_root(f) and keys.uses.count[a] <= 2:
+        squared = f.kids[0]
+        return first * second, keys.mapped(
+            Kid(squared.func, composed(squared.map, frame.maps[0]), 1.0), frame.axes, frame
+        )
     left = _factors(keys, a, f, frame.maps[0], 1.0)
     right = _factors(keys, b, g, frame.maps[1], exponent)
     if left is None or right is None:
@@ -105,6 +110,16 @@ def _multiplied(keys: Keys, op: Op, exponent: float) -> Key | None:
         own = (Kid(f, frame.maps[0], 1.0), Kid(g, frame.maps[1], exponent))
         made.func.written = rewritten(own, made.places)
     return coefficient, keys.placed(made, frame.axes, frame)
+
+
+def _is_root(func: Func) -> bool:
+    """Says whether a function is the square root of what is never negative: times itself it is that."""
+    return (
+        func.kind == "product"
+        and len(func.kids) == 1
+        and func.kids[0].weight == 0.5
+        and is_never_negative(func.kids[0].func)
+    )
 
 
 def _raised(keys: Keys, value: int, exponent: float) -> Key | None:
@@ -137,12 +152,32 @@ def _factors(keys: Keys, value: int, func: Func, map_: Map, exponent: float) -> 
     if func is keys.table.one:
         return coefficient, []
     if func.kind == "product" and keys.uses.count[value] <= 1 and len(func.kids) < WIDEST:
-        exponents = [power(kid.weight, exponent, len(func.kids)) for kid in func.kids]
+        exponents = [_power_of(kid, exponent, len(func.kids)) for kid in func.kids]
         if None not in exponents:
             return coefficient, [
                 Kid(kid.func, composed(kid.map, map_), e) for kid, e in zip(func.kids, exponents, strict=True)
             ]
     return coefficient, [Kid(func, map_, exponent)]
+
+
+def _power_of(kid: Kid, outer: float, operands: int) -> float | None:
+    """Gives the exponent of an operand of a product to a power: of what is never negative, the square of a root is that."""
+    exponent = power(kid.weight, outer, operands)
+    if exponent is None and float(outer).is_integer() and is_never_negative(kid.func):
+        return float(kid.weight * outer)
+    return exponent
+
+
+def is_never_negative(func: Func) -> bool:
+    """Says whether a function is 0, positive or NaN everywhere, by its last step: a sum of squares, a power of e, a magnitude."""
+    match func.kind:
+        case "apply":
+            return func.name in ("exp", "abs")
+        case "product":
+            return all(float(kid.weight / 2).is_integer() for kid in func.kids)
+        case "reduce":
+            return func.name == "sum" and all(float(kid.weight / 2).is_integer() for kid in func.kids)
+    return False
 
 
 def _holds(power: Coefficient, number: Coefficient) -> bool:

@@ -179,3 +179,14 @@ def read(view: View, base: np.ndarray) -> np.ndarray:
         good = (form >= 0) & (form < bound.limit * divisor) & (form % (bound.modulus * divisor) == 0)
         out = np.where(good, out, np.asarray(bound.fill, base.dtype))
     return out.reshape(view.shape)
+
+
+def is_overlapping(view: View) -> bool:
+    """Says whether some element of the base may be read at several places along one axis, as windows do."""
+    for form in range(len(view.base_shape)):
+        reach = 0
+        for step, extent in sorted((abs(d.coefficients[form]), d.extent) for d in view.digits if d.coefficients[form]):
+            if step <= reach:
+                return True
+            reach += step * (extent - 1)
+    return False

@@ -12,7 +12,8 @@ Declines when
     It reads windows: that is a convolution.
 
 Not recognised
-    A product that both operands' batch axes take part in (`matmul`), a bias per element or per row, a padded x.
+    A product that both operands' batch axes take part in (`matmul`), a bias per element or per row, an x that is padded with 0 (a
+    `convolution`); one padded with another number, such as a column of ones, is bound as it is.
 
 Source
     Rumelhart, Hinton, Williams, Learning representations by back-propagating errors (1986).
@@ -33,6 +34,7 @@ from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.summary import core_facts, evaluated
+from topos_core.matching.view import is_overlapping, pruned
 from topos_core.tape.tape import Tape
 
 
@@ -45,7 +47,7 @@ def formula(x: Any, w: Any, bias: Any) -> Any:
 def settled(found: Found) -> Found | None:
     """Decides which operand is the weight; None for windows and for plain scalar products."""
     labels = found.attempt.labels
-    if any(found.attempt.bound[hole][0].kind == "window" for hole in ("x", "w")) or not (labels["b"] or labels["n"]):
+    if any(_is_windowed(found, hole) for hole in ("x", "w")) or not (labels["b"] or labels["n"]):
         return None
     if "bias" in found.bindings or not _turned(found):
         return found
@@ -64,6 +66,14 @@ def work(tape: Tape, match: Match) -> Work:
     read = sum(tape.type_of(value).bytes for value in match.bindings.values())
     flops = 2 * results * extents["r"] + results * ("bias" in match.bindings)
     return Work(flops, 0, read, tape.type_of(match.root).bytes)
+
+
+def _is_windowed(found: Found, hole: str) -> bool:
+    """Says whether an operand is a convolution's: padded with 0, or windows over a pad; a pad with another number is x's own."""
+    if found.attempt.bound[hole][0].kind != "window":
+        return False
+    view = pruned(found.keys.views[found.bindings[hole]])
+    return all(bound.fill == 0 for bound in view.bounds) or is_overlapping(view)
 
 
 def _turned(found: Found) -> bool:

@@ -14,7 +14,7 @@ Declines when
 
 Not recognised
     A norm or a rotary embedding between projection and scores, keys and values from two different sequences, projections
-    that are the identity.
+    that are the identity, an output projection that keeps the heads apart (its parts are).
 
 Source
     Vaswani et al., Attention Is All You Need (arXiv 1706.03762), section 3.2.2.
@@ -66,7 +66,7 @@ def find(context: Context, root: int, /) -> Match | None:
             parts[name] = view
             moved |= movement(context, value, view.base)
     sources = {name: layer.bindings["x"] for name, layer in layers.items()}
-    if sources["key"] != sources["value"]:
+    if sources["key"] != sources["value"] or not _mixes_heads(context.tape, core, layers["query"], output):
         return None
     bindings = {"x": sources["query"]}
     if sources["key"] != sources["query"]:
@@ -107,6 +107,13 @@ def work(tape: Tape, match: Match) -> Work:
     return Work(flops, scores, read_, tape.type_of(match.root).bytes)
 
 
+def _mixes_heads(tape: Tape, core: Match, query: Match, output: Match) -> bool:
+    """Says whether the output projection sums over all heads: one that keeps them apart projects each by itself."""
+    seen = core.facts.extents
+    heads = tape.type_of(core.bindings["q"]).size // (query.facts.extents["b"] * seen["d"])
+    return bool(output.facts.extents["r"] == heads * seen["e"])
+
+
 def _projected(layer: CoreFacts, x: np.ndarray, arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     given = {"x": x, "w": arrays[f"{name}_weight"]}
     if f"{name}_bias" in arrays:
@@ -140,6 +147,11 @@ def _no_output(x: Any, wq: Any, wk: Any, wv: Any) -> Any:
     return (_softmax(q @ k.swapaxes(-1, -2) * 0.5) @ v).transpose(0, 2, 1, 3).reshape(2, 5, 12) + x
 
 
+def _heads_apart(x: Any, wq: Any, wk: Any, wv: Any, wo: Any) -> Any:
+    q, k, v = (_split(x @ w) for w in (wq, wk, wv))
+    return (_softmax(q @ k.swapaxes(-1, -2) * 0.5) @ v) @ wo
+
+
 _X, _W = "f32[2,5,12]", "f32[12,12]"
 
 PATTERN = Pattern(
@@ -154,5 +166,8 @@ PATTERN = Pattern(
         Example("separate", _separate, {"x": _X, "wq": _W, "wk": _W, "wv": _W, "wo": _W, "bo": "f32[12]"}),
         Example("one product for all three", _fused, {"x": _X, "w": "f32[12,36]", "b": "f32[36]", "wo": _W}),
     ),
-    counterexamples=(Example("no output projection", _no_output, {"x": _X, "wq": _W, "wk": _W, "wv": _W}),),
+    counterexamples=(
+        Example("no output projection", _no_output, {"x": _X, "wq": _W, "wk": _W, "wv": _W}),
+        Example("a projection of each head", _heads_apart, {"x": _X, "wq": _W, "wk": _W, "wv": _W, "wo": "f32[4,7]"}),
+    ),
 )

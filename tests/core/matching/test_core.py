@@ -42,6 +42,8 @@ EQUAL = [
     (lambda x, y: np.concatenate([x, y])[4:], lambda x, y: y),
     (lambda x, y: np.stack([x * 2, y])[0], lambda x, y: x + x),
     (lambda x, y: np.square(x), lambda x, y: x**2),
+    (lambda x, y: np.sqrt((x * x).sum(1)) ** 2, lambda x, y: np.square(x).sum(1)),
+    (lambda x, y: np.sqrt(np.exp(x)) ** 2, lambda x, y: np.exp(x)),
 ]
 
 
@@ -54,6 +56,9 @@ DIFFERENT = [
     (lambda x, y: np.sqrt(x * x), lambda x, y: x),
     (lambda x, y: np.sqrt(x) * np.sqrt(x), lambda x, y: x),
     (lambda x, y: np.sqrt(x) ** 2, lambda x, y: x),
+    (lambda x, y: np.sqrt((x * y).sum(1)) ** 2, lambda x, y: (x * y).sum(1)),
+    (lambda x, y: np.sqrt((x**3).sum(1)) ** 2, lambda x, y: (x**3).sum(1)),
+    (lambda x, y: np.maximum(x, -0.0), lambda x, y: np.maximum(x, 0.0)),
     (lambda x, y: x / x, lambda x, y: x**0),
     (lambda x, y: 2 * x - x, lambda x, y: x),
     (lambda x, y: x * 0, lambda x, y: y * 0),

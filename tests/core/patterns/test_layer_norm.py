@@ -36,6 +36,11 @@ def by_std_squared(x, g, b):
     return (x - np.mean(x, -1, keepdims=True)) / np.sqrt(np.std(x, -1, keepdims=True) ** 2 + 1e-5) * g + b
 
 
+def by_std_times_std(x, g, b):
+    s = np.std(x, -1, keepdims=True)
+    return (x - np.mean(x, -1, keepdims=True)) / np.sqrt(s * s + 1e-5) * g + b
+
+
 def rows(x, g, b):
     y = x.reshape(20, 6)
     m = y.mean(1)
@@ -88,7 +93,7 @@ def gated(x, g, b):
     "spelling",
     [
         textbook, inverse_root, axes_not_kept, by_var, rows, scale_in_the_root, folded, mean_by_product, sums, transposed,
-        residual, gated,
+        residual, gated, by_std_squared, by_std_times_std,
     ],
 )  # fmt: skip
 def test_every_spelling_is_one_layer_norm(spelling):

@@ -128,3 +128,30 @@ def test_a_batch_axis_does_not_stand_in_for_a_reduction_over_one_element():
 
     _, pool = searched(outer, {"x": "f64[2,3]", "w": "f64[2,3]"})
     assert [m for m in pool.matches if m.pattern == "linear"] == []
+
+
+@pytest.mark.parametrize("value", [1.0, -np.inf])
+def test_an_x_that_is_padded_with_another_number_than_0_is_bound_as_it_is(value):
+    def padded(x, w):
+        return np.pad(x, ((0, 0), (1, 1)), constant_values=value) @ w
+
+    match = check("linear", padded, {"x": "f64[4,5]", "w": "f64[7,6]"})
+    assert match.bindings["x"] != 0
+
+
+def test_a_column_of_ones_is_no_image_with_a_pad():
+    def program(x, w, b):
+        return np.concatenate([x, np.ones((4, 1))], -1) @ np.concatenate([w, b[None]], 0)
+
+    check("linear", program, {"x": "f64[4,5]", "w": "f64[5,6]", "b": "f64[6]"})
+    _, pool = searched(program, {"x": "f64[4,5]", "w": "f64[5,6]", "b": "f64[6]"})
+    assert pool.near_misses == ()
+
+
+def test_windows_over_a_pad_with_another_number_are_a_convolutions():
+    def program(x, w):
+        padded = np.pad(x, ((0, 0), (2, 0)), constant_values=1.0)
+        return np.lib.stride_tricks.sliding_window_view(padded, 3, axis=1) @ w
+
+    _, pool = searched(program, {"x": "f64[4,5]", "w": "f64[3,6]"})
+    assert {match.pattern for match in pool.matches} == {"convolution"}
