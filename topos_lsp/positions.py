@@ -29,6 +29,11 @@ class Text:
         """Lists the offset of each line's first character."""
         return [0, *(match.end() for match in _LINE_END.finditer(self.source))]
 
+    @cached_property
+    def ends(self) -> list[int]:
+        """Lists the offset behind each line's last character, before its line end."""
+        return [*(match.start() for match in _LINE_END.finditer(self.source)), len(self.source)]
+
     def line(self, number: int) -> str:
         """Gives a line, counted from 0, without its end; empty past the last one."""
         if not 0 <= number < len(self.starts):
@@ -37,10 +42,7 @@ class Text:
 
     def line_end(self, number: int) -> int:
         """Gives the offset behind a line's last character, before its line end."""
-        if number + 1 >= len(self.starts):
-            return len(self.source)
-        end = self.starts[number + 1] - 1
-        return end - 1 if end > 0 and self.source[end - 1 : end + 1] == "\r\n" else end
+        return self.ends[number] if number < len(self.ends) else len(self.source)
 
     def line_of(self, offset: int) -> int:
         """Gives the line, counted from 0, that an offset stands on."""

@@ -82,18 +82,18 @@ def view(document: PlanDocument, path: str) -> View | None:
     made = View(document, Text(document["sources"][number]))
     places = _Places(document, number, made)
     locations = document["ops"]["location"]
-    for value, location in enumerate(locations):
-        place = places.of(location)
-        if place is not None and document["names"][document["ops"]["name"][value]] != "constant":
+    constants = {row for row, name in enumerate(document["names"]) if name == "constant"}
+    at = [places.of(location) for location in locations]
+    for value, (place, name) in enumerate(zip(at, document["ops"]["name"], strict=True)):
+        if place is not None and name not in constants:
             made.ops.setdefault(place, []).append(value)
-            for outer in places.around(location):
+            for outer in places.around(locations[value]):
                 made.calls.setdefault(outer, []).append(value)
     for region in document["regions"]:
-        inner = sorted((value for value in region["nodes"] if value != region["root"]), reverse=True)
-        found = [places.of(locations[value]) for value in (region["root"], *inner)]
-        kept = tuple(dict.fromkeys(place for place in found if place is not None))
+        kept = dict.fromkeys([at[region["root"]], *[at[value] for value in sorted(region["nodes"], reverse=True)]])
+        kept.pop(None, None)
         if kept:
-            made.regions.append(Region(region, kept))
+            made.regions.append(Region(region, tuple(kept)))
     for row, observation in enumerate(document["observations"]):
         place = places.of(observation["location"])
         if place is not None and observation["kind"] != "output":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, islice, repeat
 from typing import Any, Final
 
 from topos_core.errors import ConfigurationError
@@ -83,20 +84,28 @@ def _check_tables(document: Mapping[str, Any]) -> None:
     _inside("ops.name", ops["name"], len(document["names"]))
     _inside("ops.type", ops["type"], len(document["types"]))
     _inside("ops.location", ops["location"], len(document["locations"]))
-    for index, operands in enumerate(ops["operands"]):
-        _inside(f"ops.operands[{index}]", operands, index)
+    _rows_inside("ops.operands[{}]", ops["operands"], range(count))
     _inside("results", document["results"], count)
     _inside("spans", document["spans"], len(document["frames"]))
-    for index, (scope, frames) in enumerate(document["locations"]):
-        _inside(f"locations[{index}]", [scope], len(document["scopes"]))
-        _inside(f"locations[{index}]", frames, len(document["frames"]))
-    for index, frame in enumerate(document["frames"]):
-        _inside(f"frames[{index}]", [frame[0]], len(document["paths"]))
+    locations = document["locations"]
+    _rows_inside("locations[{}]", [[scope] for scope, _ in locations], repeat(len(document["scopes"])))
+    _rows_inside("locations[{}]", [frames for _, frames in locations], repeat(len(document["frames"])))
+    _rows_inside("frames[{}]", [[frame[0]] for frame in document["frames"]], repeat(len(document["paths"])))
     regions = {region["id"] for region in document["regions"]}
     if len(regions) != len(document["regions"]):
         raise ConfigurationError("two regions of the document have one id", code="TP505")
-    for index, region in enumerate(document["regions"]):
-        _inside(f"regions[{index}].nodes", region["nodes"], count)
+    _rows_inside("regions[{}].nodes", [region["nodes"] for region in document["regions"]], repeat(count))
+
+
+def _rows_inside(where: str, rows: Sequence[Any], lengths: Iterable[int]) -> None:
+    """Checks many rows of indices; looked at one by one where something is wrong, to say which."""
+    lengths = list(islice(lengths, len(rows)))
+    if {*map(type, chain.from_iterable(rows))} <= {int} and all(
+        min(row) >= 0 and max(row) < length for row, length in zip(rows, lengths, strict=True) if row
+    ):
+        return
+    for index, (row, length) in enumerate(zip(rows, lengths, strict=True)):
+        _inside(where.format(index), row, length)
 
 
 def _inside(where: str, indices: Any, length: int) -> None:

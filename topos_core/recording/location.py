@@ -15,6 +15,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from types import CodeType
 from typing import Any, Final, Literal
 
@@ -55,6 +56,7 @@ def role_of(code: CodeType) -> Role:
     return "user"
 
 
+@lru_cache(4096)
 def role_of_path(path: str) -> FrameKind:
     """Sorts a frame of which only the file is known."""
     if path.startswith(_LIBRARY):

@@ -71,9 +71,9 @@ def generators_noted(states: RandomStates) -> Iterator[None]:
 
 def _held(function: Any) -> Iterator[Any]:
     """Gives what the program's own modules name (an installed package may draw for itself), and what a function and its object hold."""
-    for module in list(sys.modules.values()):
+    for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None) if isinstance(module, ModuleType) else None
-        if isinstance(file, str) and role_of_path(file) == "user":
+        if isinstance(file, str) and role_of_path(file) == "user" and name.partition(".")[0] != "topos_core":
             yield from list(vars(module).values())
     for each in (function, getattr(function, "__func__", None), vars(type(function)).get("__call__")):
         yield from _contents(getattr(each, "__closure__", None) or ())

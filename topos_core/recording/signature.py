@@ -6,13 +6,18 @@ import ast
 import dis
 import inspect
 import textwrap
-from collections.abc import Callable
+import tokenize
+from collections.abc import Callable, Sequence
 from types import CodeType
-from typing import Any
+from typing import Any, Final
 
 from topos_core.recording.location import frame_of
 from topos_core.recording.source import SourceSnapshot
 from topos_core.tape.span import UNKNOWN, Frame, Location, Span
+
+_RETURN: Final = dis.opmap["RETURN_VALUE"]
+_OPENING: Final = ("(", "[", "{")
+_CLOSING: Final = (")", "]", "}")
 
 
 def code_of(function: Callable[..., Any]) -> CodeType | None:
@@ -46,10 +51,11 @@ def returned_at(code: CodeType | None, sources: SourceSnapshot) -> Location | No
     """Gives the place of a function's `return` where it has exactly one with a value."""
     if code is None or code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
         return None
+    instructions = zip(code.co_code[::2], code.co_positions(), strict=True)
     frames = {
-        frame_of(code, instruction.offset, sources)
-        for instruction in dis.get_instructions(code)
-        if instruction.opname == "RETURN_VALUE" and instruction.positions and instruction.positions.lineno
+        frame_of(code, 2 * number, sources)
+        for number, (opcode, (line, *_)) in enumerate(instructions)
+        if opcode == _RETURN and line
     }
     frames = {
         frame
@@ -69,10 +75,10 @@ def _argument_spans(code: CodeType, sources: SourceSnapshot) -> dict[str, Span]:
     path, first = code.co_filename, code.co_firstlineno
     lines = sources.lines(path)[first - 1 :]
     try:
-        block = inspect.getblock(lines)
+        block = _head(lines) if code.co_name != "<lambda>" else inspect.getblock(lines)
         text = textwrap.dedent("".join(block))
         tree = ast.parse(text)
-    except (SyntaxError, IndentationError, IndexError):
+    except (SyntaxError, tokenize.TokenError, IndexError):
         return {}  # a lambda inside an expression: its line will do
     indent = len(block[0]) - len(block[0].lstrip()) if block else 0
     found: dict[str, Span] = {}
@@ -88,3 +94,19 @@ def _argument_spans(code: CodeType, sources: SourceSnapshot) -> dict[str, Span]:
                 found.setdefault(argument.arg, Span(path, line, start, line, start + len(argument.arg)))
             break
     return found
+
+
+def _head(lines: Sequence[str]) -> list[str]:
+    """Gives a function's decorators and signature with an empty body: what a long one holds need not be read."""
+    depth, begun = 0, False
+    for token in tokenize.generate_tokens(iter(lines).__next__):
+        if token.string in _OPENING:
+            depth += 1
+        elif token.string in _CLOSING:
+            depth -= 1
+        elif token.string == "def" and depth == 0:
+            begun = True
+        elif token.string == ":" and begun and depth == 0:
+            line, column = token.end
+            return [*lines[: line - 1], f"{lines[line - 1][:column]} pass\n"]
+    raise SyntaxError("no function starts here")

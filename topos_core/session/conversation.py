@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from topos_core.session import processes
 from topos_core.session.limits import MIB, Limits
-from topos_core.session.messages import Decoder, MessageError, check_reply, encode, failure
+from topos_core.session.messages import Decoder, Frame, MessageError, check_reply, encode, failure
 from topos_core.session.places import place_in_stack, position
 
 if TYPE_CHECKING:
@@ -159,9 +159,7 @@ class Conversation:
         except OSError:
             return outgoing[:0]  # the other end is gone; its report says why
 
-    def _pick(
-        self, do: str, number: int, frames: Sequence[dict[str, Any]], progress: Progress | None
-    ) -> dict[str, Any] | None:
+    def _pick(self, do: str, number: int, frames: Sequence[Frame], progress: Progress | None) -> dict[str, Any] | None:
         for frame in frames:
             if frame.get("id") != number:
                 raise MessageError(f"a reply to request {frame.get('id')!r} came, request {number} is asked")

@@ -7,8 +7,9 @@ their replies. Whatever comes from a process that runs user code is checked here
 from __future__ import annotations
 
 import json
+import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from topos_core.document import codec
@@ -25,6 +26,7 @@ _SOURCE_TEXT: Final = (
     "generated",
 )  # shown line by line, or written into a file; whoever shows it escapes it
 
+_NOT_PLAIN: Final = re.compile(r"[^ -~]")
 _HOLDING_TEXT: Final = (str, list, dict)
 
 
@@ -47,6 +49,21 @@ def encode(message: Mapping[str, Any]) -> bytes:
     return HEADER.pack(len(body)) + body
 
 
+class Frame(dict[str, Any]):
+    """A frame that was read.
+
+    Attributes:
+        escaped: How many escapes its text has, quotes, slashes and backslashes not counted; None where it has characters that
+            are no printable ASCII, which a count of escapes then says nothing of.
+    """
+
+    __slots__ = ("escaped",)
+
+    def __init__(self, message: Mapping[str, Any], escaped: int | None) -> None:
+        super().__init__(message)
+        self.escaped = escaped
+
+
 class Decoder:
     """Collects bytes and hands out whole frames, in order."""
 
@@ -55,14 +72,14 @@ class Decoder:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> list[dict[str, Any]]:
+    def feed(self, data: bytes) -> list[Frame]:
         """Adds bytes and gives the frames that they completed.
 
         Raises:
             MessageError: A length over `MAX_FRAME`, or a body that is no JSON object.
         """
         self._buffer += data
-        frames: list[dict[str, Any]] = []
+        frames: list[Frame] = []
         start = 0
         while len(self._buffer) - start >= HEADER.size:
             (length,) = HEADER.unpack_from(self._buffer, start)
@@ -107,6 +124,7 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
     if "error" in reply:
         _check_error(reply["error"])
         return
+    plain = _is_plain(reply)
     match do:
         case "trace":
             if not all(isinstance(name, str) for name in _need({"frameworks": [], **reply}, "frameworks", list)):
@@ -119,7 +137,7 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
                 if "error" in entry:
                     _check_error(entry["error"])
                 else:
-                    check_document(_need(entry, "document", dict))
+                    check_document(_need(entry, "document", dict), plain=plain)
                     if not all(isinstance(line, int) for line in _need(entry, "off", list)):
                         raise MessageError("an entry's 'off' holds what is no line")
                     if not all(isinstance(name, str) for name in _need({"dims": [], **entry}, "dims", list)):
@@ -130,7 +148,7 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
         case "replan" if "changes" in reply:
             check_changes(_need(reply, "changes", dict))
         case "replan":
-            check_document(_need(reply, "document", dict))
+            check_document(_need(reply, "document", dict), plain=plain)
         case "emit":
             _need(reply, "text", str)
         case "phases":
@@ -149,15 +167,18 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
             raise MessageError(f"no request is called {do!r}")
 
 
-def check_document(document: Mapping[str, Any]) -> None:
+def check_document(document: Mapping[str, Any], *, plain: bool = False) -> None:
     """Checks the parts of a plan document that front ends index into, and every place in it.
+
+    `plain` says that its text, the sources left out, is known to be printable ASCII.
 
     Raises:
         MessageError: What is missing, of the wrong kind, or out of range.
     """
     try:
         codec.check(document)
-        _check_display(document, "")
+        if not plain:
+            _check_display(document, "")
         for key in ("regions", "findings", "observations"):
             for row in document[key]:
                 _check_place(key, row)
@@ -165,6 +186,24 @@ def check_document(document: Mapping[str, Any]) -> None:
         raise MessageError(error.message) from error
     except (TypeError, ValueError, LookupError) as error:  # a table's rows are not of the kind that the check unpacks
         raise MessageError(f"a document's tables are not as documented: {error}") from error
+
+
+def _is_plain(reply: Mapping[str, Any]) -> bool:
+    """Says whether whatever is written as an escape in a reply's frame is a character of its documents' sources.
+
+    Each character that is no printable ASCII took an escape of its own: where there are no more of these than of those in the
+    sources, all other text is plain, and need not be looked at.
+    """
+    escaped = reply.escaped if isinstance(reply, Frame) else None
+    return escaped is not None and escaped == sum(len(_NOT_PLAIN.findall(text)) for text in _sources(reply))
+
+
+def _sources(reply: Mapping[str, Any]) -> Iterator[str]:
+    entries = reply.get("entries")
+    for row in (reply, *(entries if isinstance(entries, list) else ())):
+        document = row.get("document") if isinstance(row, dict) else None
+        texts = document.get("sources") if isinstance(document, dict) else None
+        yield from (text for text in (texts if isinstance(texts, list) else ()) if isinstance(text, str))
 
 
 def check_changes(changes: Mapping[str, Any]) -> None:
@@ -260,11 +299,17 @@ def _need(row: Mapping[str, Any], key: str, kind: type) -> Any:
     return row[key]
 
 
-def _parse(body: bytes) -> dict[str, Any]:
+def _parse(body: bytes) -> Frame:
     try:
         message = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise MessageError(f"a frame is no JSON: {error}") from error
     if not isinstance(message, dict):
         raise MessageError(f"a frame holds {type(message).__name__}, not an object")
-    return message
+    return Frame(message, _escaped(body) if body.isascii() and b"\x7f" not in body else None)
+
+
+def _escaped(body: bytes) -> int:
+    """Counts the escapes of a JSON text that stand for something else than a quote, a slash or a backslash."""
+    single = body.replace(b"\\\\", b"")
+    return single.count(b"\\") - single.count(b'\\"') - single.count(b"\\/")

@@ -130,7 +130,7 @@ class WarmProcess:
     def _handshake(self) -> dict[str, Any]:
         self._control.settimeout(_START_SECONDS)
         decoder = Decoder()
-        frames: list[dict[str, Any]] = []
+        frames: Sequence[dict[str, Any]] = ()
         try:
             while not frames:
                 data = self._control.recv(65536)

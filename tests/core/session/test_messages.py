@@ -1,8 +1,12 @@
 """Frames come apart and together at any boundary, and what does not look like a reply is refused."""
 
+import json
+
 import pytest
 
-from topos_core.session.messages import MAX_FRAME, Decoder, MessageError, check_reply, encode, failure
+import topos_core as tp
+from topos_core import api
+from topos_core.session.messages import HEADER, MAX_FRAME, Decoder, MessageError, check_reply, encode, failure
 
 ERROR = failure("TP402", "it raised", path="model.py", line=3, column=0, end_line=3, end_column=5)
 
@@ -96,3 +100,26 @@ def test_an_error_is_a_reply_to_anything():
     for do in ("trace", "replan", "emit", "run"):
         check_reply(do, {"error": ERROR})
     assert failure("TP402", "\x1b[31m")["message"] == "\\x1b[31m"
+
+
+def test_text_is_looked_at_where_a_frame_has_more_escapes_than_its_sources():
+    tape = api.trace(lambda x: x + 1, tp.f32[2])
+    document = json.loads(json.dumps(api.plan(tape, machine="reference").document(target="m.py:main")))
+    line = 'x = "\\\\n"  # \\ / \t\n'
+    document["sources"] = [line]
+    reply = {"id": 1, "entries": [{"target": "m.py:main", "document": document, "off": []}]}
+    (frame,) = Decoder().feed(encode(reply))
+    assert frame.escaped == 2  # of the source: a tab and a line end
+    check_reply("trace", frame)
+    for forged, escaped in (("a\nb", 3), ("\u202e", None), ("\x7f", None), ("\x1b[2J", 3)):
+        document["functions"] = [forged]
+        (frame,) = Decoder().feed(encode(reply))
+        assert frame.escaped == escaped
+        with pytest.raises(MessageError, match="characters that `display"):
+            check_reply("trace", frame)
+
+
+def test_escapes_are_counted_as_json_reads_them():
+    assert Decoder().feed(encode({"a": "\\n", "b": '"\\"', "c": "\\\\\n"}))[0].escaped == 1
+    body = b'{"a": "\\u0041\\/\\\\u0041"}'
+    assert Decoder().feed(HEADER.pack(len(body)) + body)[0].escaped == 1
