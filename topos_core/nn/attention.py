@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 
 from topos_core.nn.activation import softmax
 from topos_core.nn.arguments import Array, described, refusal
+from topos_core.recording.value import Value
+
+_STEPS: Final = frozenset(("cast", "logical_not", "slice", "reshape", "permute", "broadcast"))
 
 
 def attention(
@@ -60,7 +64,27 @@ def attention(
 
 
 def _without_hidden_rows(mask: Array, dtype: np.dtype) -> tuple[Array, Array]:
-    """Gives a mask whose hidden rows show every key, and what their weights are multiplied by: 0 there, 1 elsewhere."""
+    """Gives a mask whose hidden rows show every key, and what their weights are multiplied by: 0 there, 1 elsewhere.
+
+    Layers that share a mask share both.
+    """
+    if not isinstance(mask, Value):
+        return _shown_and_kept(mask, dtype)
+    key = ("without hidden rows", dtype.name, _written_out(mask))
+    shown, kept = mask.recorder.once(key, lambda: _shown_and_kept(mask, dtype))
+    return shown, kept
+
+
+def _written_out(value: Value) -> tuple[object, ...]:
+    """Tells a value by what is done to one that was there before: each layer may cut and convert the mask anew."""
+    ops, at, steps = value.recorder.ops, value.index, list[object]()
+    while (op := ops[at]).name in _STEPS:
+        steps.append((op.name, repr(op.attributes)))
+        (at,) = op.operands
+    return at, *steps
+
+
+def _shown_and_kept(mask: Array, dtype: np.dtype) -> tuple[Array, Array]:
     seen = np.any(mask if mask.dtype == np.bool_ else mask != -np.inf, axis=-1, keepdims=True)
     shown = mask | ~seen if mask.dtype == np.bool_ else np.where(seen, mask, np.zeros((), mask.dtype))
     return shown, seen.astype(dtype)

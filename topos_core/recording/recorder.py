@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -44,6 +44,7 @@ class Recorder:
         self.sources = SourceSnapshot(sources)
         self.namer = Namer()
         self.captured: dict[int, list[Any]] = {}
+        self.derived: dict[Any, tuple[int, ...]] = {}
         self.last_error: RecordingError | None = None
         self.last_place = Location(())
         self.random: RandomStates | None = None
@@ -79,6 +80,13 @@ class Recorder:
         if value.recorder is not self or CURRENT.get() is not self:
             raise self.foreign(value)
         self.observations.append(Observation(value.index, kind, name, self.locator.here(), assumed))
+
+    def once(self, key: Any, make: Callable[[], tuple[Value, ...]]) -> tuple[Value, ...]:
+        """Gives what a formula makes of values that never change, recorded once however many layers ask for it."""
+        known = self.derived.get(key)
+        if known is None:
+            known = self.derived[key] = tuple(value.index for value in make())
+        return tuple(Value(self, index, self.ops[index].type) for index in known)
 
     def note(self, code: str, value: Value, message: str) -> None:
         """Keeps something worth telling about an op."""

@@ -143,3 +143,33 @@ def test_a_block_of_attention_gives_0_where_torch_does(tmp_path: Path, kind: str
     with torch.no_grad():
         wanted = module(torch.tensor(x), torch.tensor(mask)).numpy()
     np.testing.assert_allclose(plan.run(x, mask), wanted, rtol=1e-5, atol=1e-6)
+
+
+LAYERS = (
+    HEADS
+    + """
+
+# topos: entry inputs=f32[2,6,16],MASK[2,1,6,6]
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Heads() for _ in range(3))
+
+    def forward(self, x, mask):
+        for layer in self.layers:
+            x = x + layer(x, mask)
+        return x
+"""
+)
+
+
+@pytest.mark.parametrize("kind", ["bool", "f32"])
+def test_what_a_mask_hides_is_worked_out_once_for_all_layers(tmp_path: Path, kind: str) -> None:
+    scope: dict[str, Any] = {}
+    path = tmp_path / "layers.py"
+    path.write_text(LAYERS.replace("MASK", kind))
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    plan = tp.plan(tp.trace(scope["Layers"]().eval(), "f32[2,6,16]", f"{kind}[2,1,6,6]"), cost="always")
+    names = [d.match.pattern for d in plan.data.decisions if d.verdict == "taken"]
+    assert names.count("multi_head_attention") == 3
+    assert len([name for name in names if "elementwise" in name]) == 1
