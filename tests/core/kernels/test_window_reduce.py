@@ -117,6 +117,15 @@ def test_tails_of_lanes(width, stride, size):
         )
 
 
+@pytest.mark.parametrize("reducer", ["max", "min"])
+@pytest.mark.parametrize("size", [2, 3, 5, 6])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_what_is_no_number_reaches_its_own_windows_only(reducer, size, stride):
+    windows = (Window(), Window(size, stride, low=1, high=1), Window(size, stride, low=1, high=1))
+    for fill in (-math.inf, math.inf, math.nan, -0.0):
+        check((3, 9, 2 * LANES + 5), windows, reducer, fill=fill, special=True)
+
+
 @pytest.mark.parametrize("dtype", ["f64", "f16", "bf16", "i8", "i32", "u8", "i64", "u64", "bool"])
 def test_extremes_of_every_dtype_are_exact(dtype):
     fill = -math.inf if dtype in ("f64", "f16", "bf16") else (0 if dtype in ("bool", "u8", "u64") else -128)

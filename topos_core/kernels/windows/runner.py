@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
 from topos_core.kernels.layouts import contiguous_axes, restore
 from topos_core.kernels.library import Kernel, kernel
@@ -17,10 +18,14 @@ from topos_core.kernels.vocabulary.blocks import WINDOW
 from topos_core.kernels.windows.passes import Pass, passes, positions
 from topos_core.matching.facts import WindowReduceFacts
 from topos_core.ops.cast import cast_array
-from topos_core.tape.type import numpy_dtype
+from topos_core.tape.type import FLOATS, numpy_dtype
 
 THREAD_BYTES: Final = 64 << 10
 """Of an image, below which another thread costs more than it does."""
+SHORT: Final = 5
+"""The longest windows that are reduced in registers."""
+COLUMNS: Final = 1 << 30
+"""The longest rows of such windows: their columns are counted in 32 bits."""
 _X: Final = WINDOW.index("x")
 _OUT: Final = WINDOW.index("out")
 _SCRATCH: Final = WINDOW.index("scratch")
@@ -34,8 +39,7 @@ class Runner:
     Args:
         facts: The match's facts.
         dtype: What the kernel computes in.
-        kernel: The compiled reducer.
-        steps: Its passes, each with the values that its argument blocks point at.
+        steps: Its passes, each with its compiled reducer and the values that its argument blocks point at.
         shape: The result's extents, one per axis of `x`.
         dense: Whether the root has these axes in this order.
         blocks: Argument blocks and their scratch by number of threads, one per pass; made when first needed.
@@ -43,8 +47,7 @@ class Runner:
 
     facts: WindowReduceFacts
     dtype: np.dtype
-    kernel: Kernel
-    steps: tuple[tuple[Pass, np.ndarray], ...]
+    steps: tuple[tuple[Pass, Kernel, np.ndarray], ...]
     shape: tuple[int, ...]
     dense: bool
     blocks: dict[int, tuple[tuple[array[int], int], ...]]
@@ -52,7 +55,7 @@ class Runner:
     @property
     def scratch_bytes(self) -> int:
         """Counts the results between passes and one row."""
-        between = sum(step.result_size for step, _ in self.steps[:-1]) * self.dtype.itemsize
+        between = sum(step.result_size for step, *_ in self.steps[:-1]) * self.dtype.itemsize
         return between + max(scratch for _, scratch in self._blocks(1))
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
@@ -66,28 +69,32 @@ class Runner:
         x = np.ascontiguousarray(x, self.dtype)
         straight = self.dense and result.flags.c_contiguous and result.dtype.itemsize == self.dtype.itemsize
         last = len(self.steps) - 1
-        for position, ((step, _), (block, scratch)) in enumerate(zip(self.steps, self._blocks(threads), strict=True)):
+        for position, ((step, reducer, _), (block, scratch)) in enumerate(
+            zip(self.steps, self._blocks(threads), strict=True)
+        ):
             target = result if straight and position == last else np.empty(step.result_size, self.dtype)
-            self._launch(block, scratch, x, target, threads)
+            self._launch(reducer, block, scratch, x, target, threads)
             x = target
         if not straight:
             axes = tuple(str(axis) for axis in range(len(self.shape)))
             spread = restore(x.reshape(self.shape), self.facts.result, axes)
             result[...] = cast_array(spread, result.dtype).reshape(result.shape)
 
-    def _launch(self, prepared: array[int], scratch: int, x: np.ndarray, target: np.ndarray, threads: int) -> None:
+    def _launch(
+        self, reducer: Kernel, prepared: array[int], scratch: int, x: np.ndarray, target: np.ndarray, threads: int
+    ) -> None:
         block = array("q", prepared)
         memory = Scratch(scratch)
         block[_X], block[_OUT], block[_SCRATCH] = address_of(x), address_of(target), memory.address
-        launch(self.kernel, block, threads if x.nbytes > THREAD_BYTES else 1)
+        launch(reducer, block, threads if x.nbytes > THREAD_BYTES else 1)
 
     def _blocks(self, threads: int) -> tuple[tuple[array[int], int], ...]:
         made = self.blocks.get(threads)
         if made is None:
             size = self.dtype.itemsize
             made = tuple(
-                (_block(step, values, threads, size), threads * aligned(step.line * step.inner * size))
-                for step, values in self.steps
+                (_block(step, values, threads, size), threads * _slot_bytes(step, size))
+                for step, _, values in self.steps
             )
             self.blocks[threads] = made
         return made
@@ -101,14 +108,27 @@ def make_runner(facts: WindowReduceFacts, dtype: str, shape: tuple[int, ...]) ->
     valued = []
     for number, step in enumerate(steps):
         scale = facts.scale if number == len(steps) - 1 else 1.0
-        valued.append((step, _values(facts, step, running, scale, steps[:number])))
+        values = _values(facts, step, running, scale, steps[:number])
+        valued.append((step, _kernel(step, computed, facts), values))
     result = tuple(positions(extent, window) for extent, window in zip(shape, facts.windows, strict=True))
     axes = contiguous_axes(facts.result, tuple(str(axis) for axis in range(len(shape))))
     dense = axes is not None and all(
         extent == 1 or axis.stride == math.prod(result[k + 1 :])
         for k, (extent, axis) in enumerate(zip(result, axes, strict=True))
     )
-    return Runner(facts, running, kernel("window", computed, facts.reducer), tuple(valued), result, dense, {})
+    return Runner(facts, running, tuple(valued), result, dense, {})
+
+
+def _kernel(step: Pass, dtype: str, facts: WindowReduceFacts) -> Kernel:
+    """Chooses what reduces a pass: in registers, where windows are short and the machine has masks for the image's edges."""
+    windows = step.down, step.across
+    short = all(w.dilation == 1 and w.stride <= w.size <= SHORT for w in windows) and step.across.stride <= 2
+    dense = step.inner == 1 and step.columns <= COLUMNS
+    scales = facts.scale == 1.0 or facts.reducer == "sum"
+    if short and dense and scales and dtype in FLOATS and host().masked:
+        extents = (extent for window in windows for extent in (window.size, window.stride))
+        return kernel("short_window", dtype, facts.reducer, *map(str, extents))
+    return kernel("window", dtype, facts.reducer)
 
 
 def _values(facts: WindowReduceFacts, step: Pass, dtype: np.dtype, scale: float, earlier: Sequence[Pass]) -> np.ndarray:
@@ -149,5 +169,10 @@ def _block(step: Pass, values: np.ndarray, threads: int, size: int) -> array[int
         "x_outer": step.rows * step.columns * step.inner, "x_row": step.columns * step.inner,
         "out_outer": step.result_rows * step.result_columns * step.inner,
         "out_row": step.result_columns * step.inner, "values": address_of(values),
-        "slot_bytes": aligned(step.line * step.inner * size),
+        "slot_bytes": _slot_bytes(step, size),
     })  # fmt: skip
+
+
+def _slot_bytes(step: Pass, size: int) -> int:
+    """Counts a worker's scratch: a line of what windows read, or a row of the image."""
+    return aligned(max(step.line, step.columns) * step.inner * size)
