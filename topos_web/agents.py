@@ -70,10 +70,10 @@ class AgentPlanner:
 
     def phases(self, target: str, value: int, options: Options) -> Mapping[str, Any]:
         """Gives the recorded ops, the group and the loop nest of what runs at a value."""
-        found: Mapping[str, Any] = self._ask(
-            target, lambda agent: agent.phases(target, value, self._asked(target, options))
+        groups: list[dict[str, Any]] = self._ask(
+            target, lambda agent: agent.phases(target, [value], self._asked(target, options))
         )["phases"]
-        return found
+        return groups[0]
 
     def kernels(self, target: str, region: str, options: Options) -> Mapping[str, Any]:
         """Lists the kernels that run a taken region, with their texts."""

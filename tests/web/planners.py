@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topos_core.document.changes import changes
+from topos_core.document.phases import changes as marked
 from topos_web.plans import PlannerError, Progress, Traced, untold
 
 Document = dict[str, Any]
@@ -93,11 +94,15 @@ class GivenPlanner:
                 *({"value": v, "text": f"  %{v} = f(%{v}[i])"} for v in region["computing"]),
                 {"value": region["root"], "text": "}"},
             ]
-        if nest:
-            return {"values": values, "region": region["id"], "recorded": recorded, "grouped": grouped, "nest": nest}
+        if grouped and nest:
+            return {
+                "values": values, "region": region["id"], "recorded": recorded, "grouped": grouped, "nest": nest,
+                "grouped_changes": marked(recorded, grouped), "nest_changes": marked(grouped, nest),
+            }  # fmt: skip
         return {
             "values": values, "region": region and region["id"], "recorded": recorded, "grouped": grouped,
-            **({} if region else {"grouped_missing": "it runs alone: no neighbour can share its loops"}),
+            **({"grouped_changes": marked(recorded, grouped)} if grouped else {}),
+            **({} if grouped else {"grouped_missing": "it runs alone: no neighbour can share its loops"}),
             "nest": None, "nest_missing": "one kernel runs it" if region else "topos makes no loop nest of it yet",
         }  # fmt: skip
 

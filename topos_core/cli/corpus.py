@@ -38,7 +38,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--against", metavar="RUN.json", help="tells what was gained and lost since a saved run")
     parser.add_argument("--save", metavar="RUN.json", help="keeps this run for a later --against")
-    parser.add_argument("--json", action="store_true", help="prints the run and the differences as JSON")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:

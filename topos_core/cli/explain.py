@@ -1,4 +1,7 @@
-"""Explains what happened at a line of a model, what a pattern is, or what a code means; `--corpus` compares whole folders."""
+"""Explains what happened at a line of a model, what a pattern is, or what a code means; `--corpus` compares whole folders.
+
+`--phases` shows what runs in its three forms instead.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from topos_core.cli import corpus
+from topos_core.cli import corpus, phases
 from topos_core.cli.main import OK, exit_code_of
 from topos_core.cli.options import add_consumer, add_cost, add_dims, add_fidelity, add_untrusted, request_options
 from topos_core.cli.terminal import Terminal
@@ -27,7 +30,9 @@ from topos_core.session.workspace import Target, parse_target
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("subject", nargs="?", metavar="TARGET[:LINE[:COLUMN]]|PATTERN|CODE")
+    phases.configure(parser)
     corpus.configure(parser)
+    parser.add_argument("--json", action="store_true", help="prints what --phases or --corpus tells as JSON")
     add_consumer(parser)
     add_fidelity(parser)
     add_cost(parser)
@@ -39,22 +44,29 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Prints the explanation; gives the exit code."""
     subject = arguments.subject
     if arguments.corpus:
-        if subject is not None:
-            raise ConfigurationError(f"--corpus stands alone; drop {subject!r}, or --corpus", code="TP504")
+        if subject is not None or arguments.phases:
+            other = repr(subject) if subject is not None else "--phases"
+            raise ConfigurationError(f"--corpus stands alone; drop {other}, or --corpus", code="TP504")
         return corpus.run(arguments, terminal)
-    for name in ("against", "save", "json"):
+    for name in ("against", "save"):
         if getattr(arguments, name):
             raise ConfigurationError(f"--{name} belongs to --corpus FOLDER; name one, or drop --{name}", code="TP504")
+    if arguments.json and not arguments.phases:
+        raise ConfigurationError(
+            "--json belongs to --phases or --corpus FOLDER; name one, or drop --json", code="TP504"
+        )
     if subject is None:
         raise ConfigurationError("name a target, a pattern or a code to explain, or --corpus FOLDER", code="TP504")
     code = WORDS.get(subject, subject.upper())
     if code in CODES:
+        _refuse_phases(subject, arguments)
         terminal.data(_code(code, terminal))
         return OK
     from topos_core.matching.catalog import patterns
 
     known = patterns()
     if subject in known:
+        _refuse_phases(subject, arguments)
         terminal.data(known[subject].documentation.strip())
         return OK
     if not os.path.exists(subject) and ":" not in subject:
@@ -72,9 +84,16 @@ def _explain_target(target: Target, arguments: argparse.Namespace, terminal: Ter
         reply = opened.trace(Target(target.path, target.name), {**options, "sources": listed})
         refuse_unknown_dims(arguments.dim, [reply])
         relative = workspace.relative(target.path)
+        if arguments.phases and "error" not in reply:
+            if target.line is not None and listed:
+                _check_listed(target, reply, relative)
+            agent = opened.agent(workspace)
+            return phases.run(reply["entries"], agent, options, relative, target, arguments, terminal)
     if "error" in reply:
         terminal.failure(reply["error"])
         return exit_code_of(reply["error"]["code"])
+    if target.line is not None and listed:
+        _check_listed(target, reply, relative)
     status = OK
     told = 0
     for entry in reply["entries"]:
@@ -82,8 +101,6 @@ def _explain_target(target: Target, arguments: argparse.Namespace, terminal: Ter
             terminal.failure(entry["error"])
             status = max(status, exit_code_of(entry["error"]["code"]))
             continue
-        if target.line is not None and listed:
-            _check_place(target, _listing(entry["document"], relative))
         told_here = {
             finding["region"]
             for finding in entry["document"]["findings"]
@@ -105,9 +122,16 @@ def _explain_target(target: Target, arguments: argparse.Namespace, terminal: Ter
     return status
 
 
-def _listing(document: Mapping[str, Any], path: str) -> str:
-    """Gives the text that the lines of a model file count in."""
-    return str(document["sources"][document["paths"].index(path)])
+def _refuse_phases(subject: str, arguments: argparse.Namespace) -> None:
+    if arguments.phases:
+        text = f"--phases shows what runs in a model, and {subject} is none; name a target, or drop --phases"
+        raise ConfigurationError(text, code="TP504")
+
+
+def _check_listed(target: Target, reply: Mapping[str, Any], path: str) -> None:
+    """Refuses a place that the text of a model file has not: that is the text which its lines count in."""
+    for document in (entry["document"] for entry in reply["entries"] if "error" not in entry):
+        _check_place(target, str(document["sources"][document["paths"].index(path)]))
 
 
 def _check_place(target: Target, text: str) -> None:

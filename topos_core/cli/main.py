@@ -43,7 +43,9 @@ COMMANDS: Final = {
     "run": Command("run a model, and compare backends", "topos_core.cli.run", "TARGET"),
     "bench": Command("measure a model and its regions against other frameworks", "topos_core.cli.bench", "TARGET"),
     "explain": Command(
-        "explain a line of a model, a pattern or a code", "topos_core.cli.explain", "TARGET[:LINE]|PATTERN|CODE"
+        "explain a line of a model, a pattern or a code; show what runs in phases",
+        "topos_core.cli.explain",
+        "TARGET[:LINE]|PATTERN|CODE",
     ),
     "view": Command("open the plan in a browser", None, "TARGET..."),
     "lsp": Command("serve editors", None, ""),

@@ -223,7 +223,7 @@ def nest_not_run(reason: str) -> str:
 
 def kernel_in_place_of_nest() -> str:
     """Says what stands in place of a generated loop nest."""
-    return "one kernel runs it; its text stands under Kernel"
+    return "one kernel runs it; `topos view` shows its text under Kernel"
 
 
 def taken_inside(titles: Sequence[str]) -> str:

@@ -153,10 +153,16 @@ class Agent:
         return self.request(request, timeout, progress)
 
     def phases(
-        self, target: str, value: int, options: Mapping[str, Any] | None = None, *, timeout: float | None = None
+        self,
+        target: str,
+        values: Sequence[int] | None = None,
+        options: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
     ) -> dict[str, Any]:
-        """Gives the recorded ops, the group and the loop nest of what runs at a value of a traced target; gives `phases`."""
-        return self.request({"do": "phases", "target": target, "value": value, "options": dict(options or {})}, timeout)
+        """Gives the recorded ops, the group and the loop nest of what runs at some values, or of all that runs; gives `phases`."""
+        request = {"do": "phases", "target": target, "values": _list(values), "options": dict(options or {})}
+        return self.request(request, timeout)
 
     def kernels(
         self, target: str, region: str, options: Mapping[str, Any] | None = None, *, timeout: float | None = None

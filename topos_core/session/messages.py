@@ -152,7 +152,10 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
         case "emit":
             _need(reply, "text", str)
         case "phases":
-            _check_display(_need(_need(reply, "phases", dict), "recorded", list), "recorded")
+            for group in _need(reply, "phases", list):
+                if not isinstance(group, dict):
+                    raise MessageError("'phases' holds what is no group")
+                _need(group, "recorded", list)
             _check_display(reply["phases"], "phases")
         case "kernels":
             _check_display(_need(_need(reply, "listing", dict), "kernels", list), "kernels")

@@ -93,7 +93,7 @@ def perform(state: State, request: Mapping[str, Any], progress: Report) -> dict[
             case "emit":
                 return traced.emit(request.get("options") or {}, verify=bool(request.get("verify")), progress=progress)
             case "phases":
-                return {"phases": traced.phases(int(request["value"]), request.get("options") or {})}
+                return {"phases": traced.phases(request["values"], request.get("options") or {})}
             case "kernels":
                 return {"listing": traced.kernels(request["region"], request.get("options") or {})}
             case "run":

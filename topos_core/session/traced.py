@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -95,18 +95,19 @@ class Traced:
 
         return {"text": text, "verification": verify_text(self.with_weights(), plan, text, progress)}
 
-    def phases(self, value: int, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Gives what runs at a value in its three forms.
+    def phases(self, values: Sequence[int] | None, options: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Gives what runs at some values, or in the whole program, in its three forms, each group once.
 
         Raises:
             ConfigurationError: TP505, the tape has no such value.
         """
         from topos_core.document.phases import phases
 
-        if not 0 <= value < len(self.tape.ops):
-            raise ConfigurationError(f"no value {value}; the tape has {len(self.tape.ops)}", code="TP505")
+        wrong = next((value for value in values or () if not 0 <= value < len(self.tape.ops)), None)
+        if wrong is not None:
+            raise ConfigurationError(f"no value {wrong}; the tape has {len(self.tape.ops)}", code="TP505")
         plan = self.plan(options)
-        return phases(plan.data, plan.groups, value)
+        return phases(plan.data, plan.groups, values)
 
     def kernels(self, region: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Lists the kernels that run a taken region on this machine.

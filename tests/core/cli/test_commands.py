@@ -288,6 +288,77 @@ def test_explain_asks_the_expression_at_a_column_alone(project, capsys):
     check(capsys, "explain", "model.py:plain:10:5", "--cost", "always", err="nothing was recognised at model.py:10:5")
 
 
+CHAIN = """\
+import numpy as np
+import topos_core as tp
+
+
+@tp.model(x=tp.f32[32, 40], b=tp.f32[40])
+def chain(x, b):
+    return np.sqrt(np.abs(x * b)) - b
+"""
+
+
+def test_phases_show_three_forms_of_what_runs_as_text_and_as_differences(project, capsys):
+    (project / "chain.py").write_text(CHAIN)
+    out = check(capsys, "explain", "chain.py:chain:7", "--phases", "--cost", "always")
+    recorded = [
+        "%2 = broadcast(%1) : f32[32,40]", "%3 = mul(%0, %2) : f32[32,40]", "%4 = abs(%3) : f32[32,40]",
+        "%5 = sqrt(%4) : f32[32,40]", "%6 = broadcast(%1) : f32[32,40]", "%7 = sub(%5, %6) : f32[32,40]",
+    ]  # fmt: skip
+    assert out.splitlines() == [
+        "chain.py:chain",
+        "  chain.py:7:12: elementwise_chain@7, 6 ops",
+        "    recorded",
+        *(f"        {line}" for line in recorded),
+        "    grouped",
+        "      + %7 = elementwise_chain(%0, %1) {",
+        *(f"          {line}" for line in recorded),
+        "      + }",
+        "    fused loop nest",
+        "      - %7 = elementwise_chain(%0, %1) {",
+        *(f"      -   {line}" for line in recorded),
+        "      + for a in 0..32 {  // dealt to threads",
+        "      +   for i in 0..40 {  // in whole registers",
+        "      +     %3 = %0[a, i] * %1[i]",
+        "      +     %4 = abs(%3)",
+        "      +     %5 = sqrt(%4)",
+        "      +     %7[a, i] = %5 - %1[i]",
+        "          }",
+        "      + }",
+    ]
+    whole = check(capsys, "explain", "model.py:plain", "--phases", "--cost", "always")
+    assert whole.count("fused loop nest: one kernel runs it") == 1
+
+
+def test_phases_of_equal_blocks_are_shown_once(project, capsys):
+    twice = CHAIN.replace(
+        "return np.sqrt(np.abs(x * b)) - b",
+        "for _ in range(3):\n        x = np.sqrt(np.abs(x * b)).sum(0) - x\n    return x",
+    )
+    (project / "chain.py").write_text(twice)
+    out = check(capsys, "explain", "chain.py:chain", "--phases", "--cost", "always", "--fidelity", "exact")
+    assert "      and 1 more like it: %19\n" in out
+
+
+def test_phases_are_of_a_line_or_of_all_and_as_json(project, capsys):
+    def found(*arguments):
+        told = json.loads(check(capsys, "explain", *arguments, "--phases", "--json", "--cost", "always"))
+        assert told["schema"] == "topos.phases/1"
+        return told["targets"]
+
+    (plain,) = found("model.py:plain")
+    assert (plain["target"], plain["error"]) == ("model.py:plain", None)
+    (convolution,) = [group for group in plain["phases"] if group["region"]]
+    assert (convolution["path"], convolution["line"], convolution["column"]) == ("model.py", 10, 11)
+    assert [line["sign"] for line in convolution["grouped_changes"]].count("+") == len(convolution["grouped"])
+    entries = found("model.py:23", "--dim", "N=32")
+    assert [bool(entry["phases"]) for entry in entries] == [False, False, True]
+    check(capsys, "explain", "model.py:plain:2", "--phases", err="nothing runs at model.py:2")
+    for subject in ("softmax", "TP101"):
+        check(capsys, "explain", subject, "--phases", status=2, err=f"{subject} is none; name a target")
+
+
 @pytest.mark.parametrize(
     ("place", "said"),
     [

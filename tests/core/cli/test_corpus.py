@@ -110,6 +110,8 @@ def test_a_file_that_is_no_run_is_refused(project, capsys, text):
     [
         (["softmax", "--corpus", "models"], "--corpus stands alone"),
         (["softmax", "--save", "run.json"], "--save belongs to --corpus FOLDER"),
+        (["softmax", "--json"], "--json belongs to --phases or --corpus FOLDER"),
+        (["--phases", "--corpus", "models"], "--corpus stands alone; drop --phases"),
         ([], "name a target, a pattern or a code to explain"),
     ],
 )

@@ -5,7 +5,7 @@ import pytest
 
 import topos_core as tp
 from topos_core import nn
-from topos_core.document.phases import phases
+from topos_core.document.phases import changes, phases
 from topos_core.matching.catalog import patterns
 
 
@@ -15,7 +15,8 @@ def scaled(x, w):
 
 
 def told(plan, value):
-    return phases(plan.data, plan.groups, value)
+    (group,) = phases(plan.data, plan.groups, [value])
+    return group
 
 
 @pytest.fixture
@@ -96,3 +97,49 @@ def test_loops_that_are_not_run_say_why():
     assert found["region"] is None
     assert found["nest"][0]["text"].startswith("// not run: elementwise_chain is switched off")
     assert found["nest"][1]["text"].startswith("for i in 0..4 {")
+
+
+def test_all_that_runs_is_told_once_and_in_the_order_of_the_run(plan):
+    groups = phases(plan.data, plan.groups)
+    assert [tuple(group["values"]) for group in groups] == [*dict.fromkeys(tuple(g["values"]) for g in groups)]
+    told_values = {value for group in groups for value in group["values"]}
+    assert {step.value for step in plan.data.schedule.steps} <= told_values
+    assert [group["region"] for group in groups][-1] == f"softmax@{plan.taken[0].match.root}"
+    names = {plan.tape.ops[value].name for group in groups for value in group["values"]}
+    assert not names & {"input", "parameter"}
+
+
+def test_several_values_of_one_group_are_one_answer_and_sources_are_told_alone(plan):
+    inside = [value_of(plan, "sum"), value_of(plan, "exp")]
+    (found,) = phases(plan.data, plan.groups, [0, *inside])
+    assert set(inside) <= set(found["values"])
+    (source,) = phases(plan.data, plan.groups, [0])
+    assert source["values"] == [0]
+
+
+def test_a_view_inside_a_region_that_others_read_is_told_by_itself_too():
+    def twice(x, w):
+        moved = np.transpose(x)
+        return nn.softmax(moved), np.reshape(moved, (32,)) @ w
+
+    plan = tp.plan(tp.trace(twice, tp.f32[4, 8], tp.f32[32, 2]), cost="always")
+    covered = [group["values"] for group in phases(plan.data, plan.groups)]
+    ran = [step.value for step in plan.data.schedule.steps]
+    assert all(any(value in values for values in covered) for value in ran)
+
+
+def test_what_a_form_changes_is_marked_and_indentation_is_no_change():
+    before = [{"value": 1, "text": "%1 = abs(%0)"}, {"value": 2, "text": "%2 = neg(%1)"}]
+    now = [{"value": 2, "text": "%2 = group(%0) {"}, {"value": 1, "text": "  %1 = abs(%0)"}, {"value": 2, "text": "}"}]
+    signs = [(line["sign"], line["text"]) for line in changes(before, now)]
+    assert signs == [("+", "%2 = group(%0) {"), ("", "  %1 = abs(%0)"), ("-", "%2 = neg(%1)"), ("+", "}")]
+
+
+def test_the_changes_of_every_form_lead_from_the_form_before_to_it():
+    plan = tp.plan(tp.trace(lambda x, b: np.sqrt(np.abs(x * b)) - b, tp.f32[6, 40], tp.f32[40]), cost="always")
+    found = told(plan, value_of(plan, "abs"))
+    for before, name in (("recorded", "grouped"), ("grouped", "nest")):
+        marked = found[f"{name}_changes"]
+        assert [line["text"] for line in marked if line["sign"] != "-"] == [line["text"] for line in found[name]]
+        kept = [line["text"].strip() for line in marked if line["sign"] != "+"]
+        assert kept == [line["text"].strip() for line in found[before]]

@@ -245,14 +245,18 @@ export interface Phases {
   region: string | null;
   recorded: PhaseLine[];
   grouped: PhaseLine[] | null;
+  grouped_changes?: PhaseLine[];
   grouped_missing?: string;
   nest: PhaseLine[] | null;
+  nest_changes?: PhaseLine[];
   nest_missing?: string;
 }
 
 export interface PhaseLine {
   value: number;
   text: string;
+  /** In the changes of a form: `+` new, `-` gone, empty where the form before has it too. */
+  sign?: string;
 }
 
 /** What runs a taken region on the server's machine. */
