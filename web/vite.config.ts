@@ -27,5 +27,5 @@ export default defineConfig({
     plugins: () => [collect()],
     rolldownOptions: { output: { entryFileNames: 'layout.worker.js' } },
   },
-  test: { include: ['test/**/*.test.ts'] },
+  test: { include: ['test/**/*.test.ts'], testTimeout: 60_000 },
 } as Parameters<typeof defineConfig>[0]);

@@ -71,7 +71,7 @@ def test_why_tells_a_block_in_the_documents_words(open_page: Open, theme: str) -
     page, *_ = open_page(convolution(observed=True), theme=theme)
     page.locator('.entry[data-verdict="blocked"]').click()
     told = page.get_by_test_id("why").inner_text()
-    assert "blocked: windows is read by tp.observe, and one convolution never computes it" in told
+    assert "windows is read by tp.observe, and one convolution never computes it" in told
     assert "examples/convolution.py:9:5" in told
     assert "4.12 us" in told
     assert "modelled" in told

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { firstView, held, wholeView } from '../src/state/camera';
+import { firstView, fullest, held, wholeView } from '../src/state/camera';
 import { read } from '../src/state/url';
 
 const WINDOW = { width: 780, height: 820 };
@@ -53,4 +53,14 @@ describe('the first view', () => {
     const { y } = firstView({ width: 700, height: 9000 }, WINDOW, { ...op, kind: 'scope', y: 4480 });
     expect(y).toBeCloseTo(410 - 4500 * 0.9);
   });
+});
+
+it('a wide drawing without a main scope opens where most boxes are', () => {
+  const box = (x: number, y: number): { kind: 'op'; x: number; y: number; width: number; height: number } => ({ kind: 'op', x, y, width: 120, height: 40 });
+  const boxes = [box(0, 0), ...[0, 1, 2, 3, 4].map((i) => box(3000 + 160 * i, 80)), box(9000, 0), box(9000, 90000), box(9160, 90000)];
+  const start = fullest(boxes, WINDOW);
+  expect([start.x, start.width]).toEqual([3000, 760]);
+  const { x, k } = firstView({ width: 12000, height: 91000 }, WINDOW, start);
+  expect(3000 * k + x).toBeGreaterThanOrEqual(0);
+  expect(3760 * k + x).toBeLessThanOrEqual(WINDOW.width);
 });

@@ -4,8 +4,8 @@ import type { Model } from '../src/data/model';
 import { buildTree, type Tree } from '../src/data/scopes';
 import { overlaps, sleeve } from '../src/draw/sleeve';
 import { placeAll } from '../src/layout/place';
-import { assemble, plan, type Scene } from '../src/layout/scene';
-import { model, random, tangled } from './graphs';
+import { assemble, type Box, plan, type Scene } from '../src/layout/scene';
+import { model, random, type Row, tangled } from './graphs';
 
 function draw(m: Model, tree: Tree, open: Iterable<number>): Scene {
   const planned = plan(m, tree, { scopes: new Set(open), shown: new Map() });
@@ -90,6 +90,32 @@ it('opening a scope moves nothing inside others, and only its ancestors grow', (
     return scene.boxes.filter((b) => b.kind === 'op' && tree.scopeOf[b.id] === other.id).map((b) => [b.id, b.x - frame.x, b.y - frame.y]);
   };
   expect(relative(opened)).toEqual(relative(closed));
+});
+
+describe('operands that are only prepared', () => {
+  const rows: Row[] = [
+    { op: 'input' }, { op: 'input' }, ...[0, 1, 2, 3].map((): Row => ({ op: 'slice', reads: [1] })),
+    { op: 'conv', reads: [0], scope: ['body'] }, { op: 'add', reads: [6], scope: ['body'] }, { op: 'mul', reads: [7], scope: ['body'] },
+    ...[2, 3, 4, 5].map((slice): Row => ({ op: 'reshape', reads: [slice] })),
+    { op: 'norm', reads: [8, 9, 10, 11, 12] },
+  ];
+  const m = model(rows);
+  const tree = buildTree(m);
+  const scene = draw(m, tree, tree.scopes.map((scope) => scope.id));
+  const box = (value: number): Box => scene.boxes[scene.boxOfOp[value]];
+
+  it('stand in one column above their reader', () => {
+    for (const slice of [2, 3, 4, 5]) {
+      const [above, below] = [box(slice), box(slice + 7)];
+      expect(above.x + above.width / 2).toBeCloseTo(below.x + below.width / 2);
+      expect(below.y - above.y - above.height).toBeLessThan(48);
+      expect(box(13).y - below.y - below.height).toBeLessThan(120);
+    }
+  });
+  it('come from an input that is drawn inside its slices', () => {
+    expect(m.hub[1]).toBe(1);
+    expect(m.hub[0]).toBe(0);
+  });
 });
 
 it('a golden drawing', () => {

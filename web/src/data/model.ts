@@ -4,6 +4,8 @@ import type { Graph, Span } from './document';
 
 /** A value that this many ops read is drawn as labelled stubs instead of long edges. */
 export const HUB_READERS = 9;
+/** An input that is read by so many slices and nothing else is one too. */
+const PACKED_READERS = 4;
 
 export class Model {
   readonly count: number;
@@ -37,9 +39,14 @@ export class Model {
     for (let i = 0; i < this.count; i++) {
       const name = this.name(i);
       this.chip[i] = (name === 'constant' || name === 'parameter' || name === 'iota') && readers[i] > 0 && !results.has(i) ? 1 : 0;
-      this.hub[i] = readers[i] >= HUB_READERS && !this.chip[i] ? 1 : 0;
+      this.hub[i] = !this.chip[i] && (readers[i] >= HUB_READERS || (name === 'input' && readers[i] >= PACKED_READERS && this.sliced(i))) ? 1 : 0;
     }
     this.sizes = graph.types.map(bytesOf);
+  }
+
+  /** Whether its readers only take parts of it: it packs several parameters. */
+  private sliced(value: number): boolean {
+    return this.usersOf(value).every((user) => this.name(user) === 'slice');
   }
 
   name(value: number): string {

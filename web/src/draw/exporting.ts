@@ -2,7 +2,7 @@
 
 const PROPERTIES = [
   'fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-dasharray', 'stroke-linecap', 'stroke-linejoin', 'stroke-opacity',
-  'opacity', 'font-family', 'font-size', 'font-weight', 'text-anchor', 'display',
+  'opacity', 'paint-order', 'font-family', 'font-size', 'font-weight', 'text-anchor', 'display',
 ];
 
 /** Writes the live SVG as a file of its own; what the page's style sheet says is written on every element. */

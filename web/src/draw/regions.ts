@@ -48,7 +48,10 @@ export class RegionDrawer {
     if (known !== undefined) return known;
     const filled = this.chosen(region);
     const members = this.members(region, filled);
-    const outer = sleeve(this.scene, members, this.routes(members), this.pad(region) + (filled ? 0 : RIVAL_PAD));
+    // inside a sleeve that winds around its ops, a box would stick out of it
+    const parent = region.parent === null ? undefined : this.index.byId.get(region.parent);
+    const boxed = !parent || (this.draw(parent)?.sleeve.box ?? true);
+    const outer = sleeve(this.scene, members, this.routes(members), this.pad(region) + (filled ? 0 : RIVAL_PAD), boxed);
     const drawn = outer && { region, filled, sleeve: outer };
     this.known.set(region.id, drawn);
     return drawn;

@@ -13,6 +13,8 @@ export interface Rect {
 export interface Sleeve {
   path: string;
   bounds: Rect;
+  /** Whether it is a plain box. */
+  box: boolean;
   /** Where its label stands: the left end of its highest edge, and how wide that is. */
   head: { x: number; y: number; width: number };
 }
@@ -22,8 +24,8 @@ const LEAST_HELD = 0.15;
 const CORRIDOR = 6;
 const RADIUS = 8;
 
-/** Draws around `members` (boxes of the scene) and `routes` between them; null where no member is drawn. */
-export function sleeve(scene: Scene, members: Box[], routes: Route[], pad: number): Sleeve | null {
+/** Draws around `members` (boxes of the scene) and `routes` between them, as a box only where `boxed`; null where no member is drawn. */
+export function sleeve(scene: Scene, members: Box[], routes: Route[], pad: number, boxed = true): Sleeve | null {
   if (!members.length) return null;
   const rects = members.map((box) => grow(box, pad));
   const bounds = hull(rects);
@@ -32,9 +34,9 @@ export function sleeve(scene: Scene, members: Box[], routes: Route[], pad: numbe
   const head = { x: highest.x, y: highest.y, width: highest.width };
   const strangers = scene.boxes.some((box) => box.kind !== 'frame' && !own.has(box) && overlaps(bounds, box));
   const held = members.reduce((sum, box) => sum + box.width * box.height, 0) / (bounds.width * bounds.height);
-  if (!strangers && held >= LEAST_HELD) return { path: rounded([corners(bounds)]), bounds, head: { x: bounds.x, y: bounds.y, width: bounds.width } };
+  if (boxed && !strangers && held >= LEAST_HELD) return { path: rounded([corners(bounds)]), bounds, box: true, head: { x: bounds.x, y: bounds.y, width: bounds.width } };
   for (const route of routes) rects.push(...corridors(route, CORRIDOR));
-  return { path: rounded(union(rects)), bounds: hull(rects), head };
+  return { path: rounded(union(rects)), bounds: hull(rects), box: false, head };
 }
 
 function grow(box: Rect, pad: number): Rect {

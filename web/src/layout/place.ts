@@ -3,11 +3,13 @@
 import { Graph, layout } from '@dagrejs/dagre';
 
 import type { Job, Placed, Route } from './job';
+import { chains } from './chains';
 import { FRAME_HEADER, FRAME_PADDING } from './measure';
 
 const NODE_GAP = 36;
 const RANK_GAP = 48;
 const PORT_GAP = 26;
+const CHAIN_GAP = 34;
 
 /** Lays out all jobs, children first, so that an open scope's size is known to its parent. */
 export function placeAll(jobs: Job[], known: Map<string, Placed> = new Map()): Placed[] {
@@ -26,29 +28,43 @@ export function placeAll(jobs: Job[], known: Map<string, Placed> = new Map()): P
   return placed;
 }
 
+/** What dagre places: an item, or a chain of them one above the other. */
+interface Stack {
+  items: number[];
+  width: number;
+  height: number;
+}
+
 function place(job: Job): Placed {
+  const stacks = chains(job).map((items): Stack => ({
+    items, width: Math.max(...items.map((item) => job.width[item])),
+    height: items.reduce((sum, item) => sum + job.height[item], (items.length - 1) * CHAIN_GAP),
+  }));
+  const stackOf = new Array<number>(job.width.length);
+  stacks.forEach(({ items }, stack) => items.forEach((item) => (stackOf[item] = stack)));
   const graph = new Graph({ multigraph: true });
   graph.setGraph({ rankdir: 'TB', nodesep: NODE_GAP, edgesep: 16, ranksep: RANK_GAP, ranker: 'network-simplex' });
-  job.width.forEach((width, item) => graph.setNode(String(item), { width, height: job.height[item] }));
+  stacks.forEach(({ width, height }, stack) => graph.setNode(String(stack), { width, height }));
   // heavier between boxes than from ports and inputs: what only prepares an operand stands beside its reader, not at the border
   const light = new Set([...job.incoming, ...job.outgoing, ...job.light]);
   job.edges.forEach(([from, to], i) => {
+    if (stackOf[from] === stackOf[to]) return;
     const weight = light.has(from) || light.has(to) ? 1 : 4;
-    graph.setEdge(String(from), String(to), { weight, minlen: 1 }, String(i));
+    graph.setEdge(String(stackOf[from]), String(stackOf[to]), { weight, minlen: 1 }, String(i));
   });
   // heavy edges from one top node hold all incoming values on the first rank; likewise at the bottom
   if (job.incoming.length) {
     graph.setNode('top', { width: 1, height: 1 });
-    for (const item of job.incoming) graph.setEdge('top', String(item), { weight: 64, minlen: 1 }, 'top');
-    for (const source of sourcesBeside(job)) graph.setEdge('top', String(source), { weight: 0, minlen: 2 }, 'top');
+    for (const item of job.incoming) graph.setEdge('top', String(stackOf[item]), { weight: 64, minlen: 1 }, 'top');
+    for (const source of sourcesBeside(job)) graph.setEdge('top', String(stackOf[source]), { weight: 0, minlen: 2 }, 'top');
   }
   if (job.outgoing.length) {
     graph.setNode('bottom', { width: 1, height: 1 });
-    for (const item of job.outgoing) graph.setEdge(String(item), 'bottom', { weight: 64, minlen: 1 }, 'bottom');
-    for (const sink of sinksBeside(job)) graph.setEdge(String(sink), 'bottom', { weight: 0, minlen: 2 }, 'bottom');
+    for (const item of job.outgoing) graph.setEdge(String(stackOf[item]), 'bottom', { weight: 64, minlen: 1 }, 'bottom');
+    for (const sink of sinksBeside(job)) graph.setEdge(String(stackOf[sink]), 'bottom', { weight: 0, minlen: 2 }, 'bottom');
   }
   layout(graph);
-  return read(graph, job);
+  return read(graph, job, stacks, stackOf);
 }
 
 /** Items that nothing feeds: held below the incoming values, else they would share their rank. */
@@ -62,31 +78,38 @@ function sinksBeside(job: Job): number[] {
   return job.width.flatMap((_, item) => (read.has(item) || job.outgoing.includes(item) ? [] : [item]));
 }
 
-function read(graph: Graph, job: Job): Placed {
+function read(graph: Graph, job: Job, stacks: Stack[], stackOf: number[]): Placed {
   const count = job.width.length;
-  const node = (item: number): { x: number; y: number } => graph.node(String(item)) as { x: number; y: number };
+  const at = stacks.map((_, stack) => graph.node(String(stack)) as { x: number; y: number });
   const x = new Array<number>(count);
   const y = new Array<number>(count);
   const bands = new Map<number, [number, number]>();
   let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
-  for (let item = 0; item < count; item++) {
-    const at = node(item);
-    const half = job.height[item] / 2;
-    x[item] = at.x;
-    y[item] = at.y;
-    left = Math.min(left, at.x - job.width[item] / 2);
-    right = Math.max(right, at.x + job.width[item] / 2);
-    top = Math.min(top, at.y - half);
-    bottom = Math.max(bottom, at.y + half);
-    const [above, below] = bands.get(Math.round(at.y)) ?? [Infinity, -Infinity];
-    bands.set(Math.round(at.y), [Math.min(above, at.y - half), Math.max(below, at.y + half)]);
-  }
-  const band = (item: number): [number, number] => bands.get(Math.round(node(item).y))!;
-  settle(job, y, band);
+  stacks.forEach(({ width, height }, stack) => {
+    const { x: middle, y: level } = at[stack];
+    left = Math.min(left, middle - width / 2);
+    right = Math.max(right, middle + width / 2);
+    top = Math.min(top, level - height / 2);
+    bottom = Math.max(bottom, level + height / 2);
+    const [above, below] = bands.get(Math.round(level)) ?? [Infinity, -Infinity];
+    bands.set(Math.round(level), [Math.min(above, level - height / 2), Math.max(below, level + height / 2)]);
+  });
+  const band = (item: number): [number, number] => bands.get(Math.round(at[stackOf[item]].y))!;
+  stacks.forEach(({ items, height }, stack) => {
+    const [above, below] = band(items[0]);
+    // beside a tall frame it stands at the foot of its rank, near its reader
+    let edge = below - above > 2 * height ? below - height : at[stack].y - height / 2;
+    for (const item of items) {
+      x[item] = at[stack].x;
+      y[item] = edge + job.height[item] / 2;
+      edge += job.height[item] + CHAIN_GAP;
+    }
+  });
   const routes = job.edges.map(([from, to], i): Route => {
-    const points = graph.edge(String(from), String(to), String(i)).points as { x: number; y: number }[];
+    if (stackOf[from] === stackOf[to]) return [[x[from], y[from] + job.height[from] / 2, y[to] - job.height[to] / 2]];
+    const points = graph.edge(String(stackOf[from]), String(stackOf[to]), String(i)).points as { x: number; y: number }[];
     const runs: Route = [[x[from], y[from] + job.height[from] / 2, band(from)[1]]];
-    const down = node(to).y > node(from).y;
+    const down = at[stackOf[to]].y > at[stackOf[from]].y;
     for (const point of points.slice(1, -1)) {
       const [above, below] = bands.get(Math.round(point.y)) ?? [point.y, point.y];
       runs.push(down ? [point.x, above, below] : [point.x, below, above]);
@@ -125,20 +148,6 @@ function read(graph: Graph, job: Job): Placed {
     height: bottom - top + FRAME_HEADER + 2 * FRAME_PADDING,
     x, y, routes,
   };
-}
-
-/** Beside a tall frame, what only prepares operands stands at the foot of its rank, near its reader; the rest at the head. */
-function settle(job: Job, y: number[], band: (item: number) => [number, number]): void {
-  const light = new Set([...job.incoming, ...job.outgoing, ...job.light]);
-  const feeders = job.width.map((): number[] => []);
-  for (const [from, to] of job.edges) feeders[to].push(from);
-  const prepares = job.width.map(() => false);
-  job.width.forEach((_, item) => {
-    prepares[item] = feeders[item].every((from) => light.has(from) || prepares[from]);
-    const [top, bottom] = band(item);
-    const half = job.height[item] / 2;
-    if (bottom - top > 4 * half) y[item] = prepares[item] ? bottom - half : top + half;
-  });
 }
 
 /** Joins runs that stand in one line, and leaves out a bend on the straight way between its neighbours. */

@@ -2,6 +2,12 @@ import type { Verdict } from '../data/document';
 
 export const WORD: Record<Verdict, string> = { taken: 'Taken', declined: 'Declined', blocked: 'Blocked', near_miss: 'Near miss' };
 
+/** A reason that stands below its verdict, which it need not say again. */
+export function reasonOf({ verdict, reason }: { verdict: Verdict; reason: string }): string {
+  const told = `${verdict.replace('_', ' ')}: `;
+  return reason.startsWith(told) ? reason.slice(told.length) : reason;
+}
+
 /** The decline's own word where it has one: `Declined by cost` says more than `Declined`. */
 export function verdictWord(region: { verdict: Verdict; word: string | null }): string {
   if (region.verdict === 'declined' && region.word) return `Declined: ${region.word.replaceAll('-', ' ')}`;

@@ -19,8 +19,8 @@ const LARGEST_FIRST = 1.1;
 const SMALL = 0.2;
 /** Type of 8 px: smaller is a picture, not a text. */
 export const READABLE = 0.66;
-/** Type of 6 px, which is legible: all of the width beats a size that is easier to read. */
-const LEGIBLE = 0.5;
+/** Type of 7 px, which is legible: all of the width beats a size that is easier to read. */
+const LEGIBLE = 0.56;
 /** Pixels of the drawing that stay in view, whatever moves it. */
 const KEPT = 64;
 const MARGIN = 28;
@@ -50,7 +50,7 @@ export function wholeView(drawing: Size, window: Size): Camera {
 }
 
 /** A box of the drawing. */
-interface Part extends Size {
+export interface Part extends Size {
   kind: 'op' | 'scope' | 'frame';
   x: number;
   y: number;
@@ -66,6 +66,17 @@ export function firstView(drawing: Size, window: Size, start: Part): Camera {
   const k = whole >= READABLE ? Math.min(LARGEST_FIRST, whole) : across >= LEGIBLE ? Math.min(0.9, across) : READABLE;
   const middle = start.kind === 'scope' ? start.y + start.height / 2 : 0;
   return { k, x: about(start.x + start.width / 2, drawing.width, window.width, k), y: about(middle, drawing.height, window.height, k) };
+}
+
+/** The stretch of a drawing's top that holds most boxes at a size that can be read. */
+export function fullest(boxes: readonly Part[], window: Size): Part {
+  const [across, down] = [(window.width - 2 * MARGIN) / READABLE, (window.height - 2 * MARGIN) / READABLE];
+  const top = boxes.filter((box) => box.y + box.height <= down);
+  const within = (left: number): Part[] => top.filter((box) => box.x >= left && box.x + box.width <= left + across);
+  const best = top.reduce<Part[]>((most, { x }) => (within(x).length > most.length ? within(x) : most), []);
+  const [first] = best.length ? best : boxes;
+  const [left, right] = [Math.min(first.x, ...best.map((box) => box.x)), Math.max(first.x + first.width, ...best.map((box) => box.x + box.width))];
+  return { kind: 'frame', x: left, y: 0, width: right - left, height: first.height };
 }
 
 function about(middle: number, length: number, window: number, k: number): number {

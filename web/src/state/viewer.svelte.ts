@@ -181,6 +181,7 @@ export class Viewer {
       this.skeleton = skeleton;
       this.texts.reset();
       this.renumber = false;
+      const merged = (diff ? compare : undefined) !== this.compared?.name;
       this.compared = diff ? comparison(compare!, diff) : null;
       if (graph) {
         this.model = new Model(graph);
@@ -193,7 +194,7 @@ export class Viewer {
       else this.whatif.bring(optionsOf(this.wanted));
       this.restore({ ...kept, ...this.wanted });
       if (graph) await this.relayout();
-      if (!this.wanted.camera && !drawn) this.fitRequest++;
+      if (!this.wanted.camera && (!drawn || merged)) this.fitRequest++;
       this.wanted = {};
       void this.profiling.fromServer();
       if (!diff) await this.whatif.again();

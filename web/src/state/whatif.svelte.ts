@@ -181,6 +181,6 @@ function difference(before: Plan, after: Plan): string {
   }
   count += old.size;
   const [was, is] = [before.totals.planned?.seconds?.value, after.totals.planned?.seconds?.value];
-  const time = was !== undefined && is !== undefined && was !== is ? `, estimated ${is < was ? '−' : '+'}${seconds(Math.abs(is - was))}` : '';
+  const time = was !== undefined && is !== undefined && was !== is ? `, modelled ${is < was ? '−' : '+'}${seconds(Math.abs(is - was))}` : '';
   return `${count} region${count === 1 ? '' : 's'} changed${time}`;
 }

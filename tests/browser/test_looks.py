@@ -1,0 +1,105 @@
+"""How the page looks in any window: nothing over anything else, nothing cut off, nothing told twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import Open
+from tests.web.documents import convolution, norms
+
+expect = pytest.importorskip("playwright.sync_api", reason="the package playwright is missing").expect
+
+OVERLAPS = """selector => {
+  const all = [...document.querySelectorAll(selector)].filter(e => e.offsetParent !== null).map(e => [e.outerHTML.slice(0, 80), e.getBoundingClientRect()]);
+  const found = [];
+  all.forEach(([html, a], i) => {
+    if (a.right > innerWidth + 1) found.push(`${html} ends at ${a.right} of ${innerWidth}`);
+    for (const [other, b] of all.slice(i + 1))
+      if (a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1) found.push(`${html} over ${other}`);
+  });
+  return found;
+}"""
+
+
+def overlaps(page: Any, selector: str) -> list[str]:
+    found: list[str] = page.evaluate(OVERLAPS, selector)
+    return found
+
+
+@pytest.mark.parametrize("width", [620, 900, 1101, 1241, 1440, 1700])
+def test_the_bar_holds_everything_in_every_window(open_page: Open, width: int) -> None:
+    page, *_ = open_page(convolution(observed=True), norms(), size=(width, 800))
+    assert overlaps(page, ".top > *") == []
+    expect(page.get_by_role("button", name="Keys and search fields")).to_be_in_viewport(ratio=1)
+    page.get_by_role("searchbox").fill("op:matmul -state:taken line:12")
+    assert overlaps(page, ".top > *") == []
+
+
+@pytest.mark.parametrize("size", [(900, 800), (720, 450), (620, 900)])
+def test_no_pane_is_wider_than_its_window(open_page: Open, size: tuple[int, int]) -> None:
+    """900 pixels, and a common window at 200 %: below, the panes stand under one another and the page scrolls."""
+    page, *_ = open_page(convolution(observed=True), size=size)
+    page.locator('.entry[data-verdict="blocked"]').click()
+    wide = page.locator("main *").evaluate_all(
+        "(all) => all.filter(e => e instanceof HTMLElement && !e.closest('.code, .graph, .hidden, .plot') && e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0"
+        " && getComputedStyle(e).display !== 'inline' && getComputedStyle(e).textOverflow !== 'ellipsis' && !e.matches('select, .twist')).map(e => e.outerHTML.slice(0, 90))"
+    )
+    assert wide == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    heights = page.locator(".graph, .upper, .source .code").evaluate_all("all => all.map(e => e.clientHeight)")
+    assert min(heights) >= 80
+
+
+def test_escape_closes_the_export_menu_and_keeps_the_selection(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True))
+    page.locator('.entry[data-verdict="blocked"]').click()
+    summary = page.locator("summary", has_text="Export")
+    summary.click()
+    page.get_by_role("button", name="Whole plan as one HTML file").focus()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Whole plan as one HTML file")).to_be_hidden()
+    expect(summary).to_be_focused()
+    expect(page.get_by_test_id("why")).to_contain_text("Blocked by observation")
+    summary.click()
+    page.locator(".graph").click(position={"x": 5, "y": 5})
+    expect(page.get_by_role("button", name="Whole plan as one HTML file")).to_be_hidden()
+
+
+def test_another_plans_emitted_text_starts_at_its_first_line(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True), norms())
+    page.get_by_role("button", name="Emitted StableHLO").click()
+    code = page.locator(".emitted .code")
+    code.wait_for()
+    code.evaluate("e => { e.firstElementChild.style.height = '9000px'; e.scrollTop = 4000; }")
+    page.wait_for_timeout(100)
+    page.get_by_label("Target").select_option(label="models/norms.py:block")
+    expect(page.locator(".emitted .line").first).to_be_in_viewport()
+
+
+def test_a_verdict_and_its_reason_are_told_once(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    page.locator('.entry[data-verdict="near_miss"]').click()
+    told = page.get_by_test_id("why").inner_text()
+    assert told.lower().count("near miss") == 1
+    assert told.count("steps held") == 1
+
+
+def test_every_time_on_the_page_bears_its_basis(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    expect(page.locator(".times")).to_contain_text("modelled")
+    for line in page.locator(".entry .detail.number").all_inner_texts():
+        assert line.split()[0] in {"modelled", "measured", "counted"}
+
+
+def test_the_peak_stands_on_its_curve(open_page: Open) -> None:
+    """A step needs more while it runs than is live after it: a stem joins the two."""
+    page, *_ = open_page(convolution(observed=True))
+    page.keyboard.press("l")
+    page.get_by_test_id("memory").wait_for()
+    for kind in ("recorded", "planned"):
+        stem = page.locator(f".stem.{kind}").evaluate("e => [e.x1, e.y2, e.y1].map(l => l.baseVal.value)")
+        peak = page.locator(f".peak.{kind}").evaluate("e => [e.cx, e.cy].map(l => l.baseVal.value)")
+        assert stem[:2] == pytest.approx(peak)
+        assert stem[2] >= stem[1]
