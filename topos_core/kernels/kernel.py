@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:  # servers read the names below from here, and load no NumPy
     from topos_core.cost.work import Work
@@ -28,9 +28,8 @@ class Envelope:
     probe: str
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """One consumer's kernel or raise for a match.
+class Offer(NamedTuple):
+    """One consumer's kernel or raise for a match. A NamedTuple because a plan asks for one per match.
 
     Args:
         kernel: A short name for people: `direct convolution, 8x48 tile`, `stablehlo.convolution`.

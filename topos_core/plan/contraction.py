@@ -17,7 +17,7 @@ def find_cycle(
     can close a cycle; where there is none, nothing is walked.
     """
     chosen = sorted(picks)
-    suspects = [i for i in chosen if _read_before_root(users, matches[i])]
+    suspects = [i for i in chosen if read_before_root(users, matches[i])]
     if not suspects:
         return ()
     owner = {value: i for i in chosen for value in matches[i].produced}
@@ -32,7 +32,8 @@ def find_cycle(
     return ()
 
 
-def _read_before_root(users: Sequence[Sequence[int]], match: Match) -> bool:
+def read_before_root(users: Sequence[Sequence[int]], match: Match) -> bool:
+    """Tells whether somebody outside a match reads a named result before the root."""
     inside = match.interior | match.produced
     return any(
         user < match.root and user not in inside for values in match.named.values() for v in values for user in users[v]

@@ -7,7 +7,7 @@ order; picks that would contract to a cycle are refused and their component is e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -56,44 +56,34 @@ class Elector:
     One elector serves one setting: the weight of a pool number never changes.
 
     Args:
-        of: The family of each pool number; candidates of two families share no claim under any request. Without it all are one.
         solved: How many components had to be solved so far.
         memory: What was picked of each component.
-        told: What was picked of those that stand of one family.
+        told: What was picked of those that stand together.
     """
 
-    of: Sequence[int] | None = None
     solved: int = 0
     memory: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
     told: dict[tuple[int, ...], frozenset[int]] = field(default_factory=dict)
 
     def elect(self, candidates: Sequence[Candidate], find_cycle: FindCycle) -> Election:
-        """Elects; candidates that do not pay are never picked."""
-        paying = sorted((c for c in candidates if c.weight > 0), key=_tape_order)
-        by_number = {c.number: c for c in paying}
+        """Elects among candidates that share claims with nobody else; those that do not pay are never picked."""
         refused: dict[int, int] = {}
         while True:
-            picks = self._picks([c for c in paying if c.number not in refused])
+            picks = self.picks(candidates, refused)
             loop = find_cycle(picks)
             if not loop:
                 return Election(picks, refused)
-            # The cheapest pick of the loop gives way; ties: the later one, so that tape order wins here too.
-            loser = min((by_number[i] for i in loop), key=lambda c: (c.weight, -c.root, -c.rank))
-            others = [i for i in loop if i != loser.number]
-            refused[loser.number] = others[0] if others else loser.number
+            loser = yielding(c for c in candidates if c.number in loop)
+            refused[loser] = next((i for i in loop if i != loser), loser)
 
-    def _picks(self, paying: Sequence[Candidate]) -> frozenset[int]:
-        standing: dict[int, list[Candidate]] = {}
-        for candidate in paying:
-            standing.setdefault(0 if self.of is None else self.of[candidate.number], []).append(candidate)
-        picks: set[int] = set()
-        for family in standing.values():
-            key = tuple(c.number for c in family)
-            known = self.told.get(key)
-            if known is None:
-                known = self.told[key] = self._round(family)
-            picks |= known
-        return frozenset(picks)
+    def picks(self, candidates: Iterable[Candidate], refused: Container[int] = ()) -> frozenset[int]:
+        """Picks among candidates without those that are refused; whether picks make a cycle is for the caller to see."""
+        paying = sorted((c for c in candidates if c.weight > 0 and c.number not in refused), key=_tape_order)
+        key = tuple([c.number for c in paying])
+        known = self.told.get(key)
+        if known is None:
+            known = self.told[key] = self._round(paying)
+        return known
 
     def _round(self, paying: Sequence[Candidate]) -> frozenset[int]:
         # `last` patterns come second: a bare matmul never bids against the linear layer that contains it.
@@ -113,6 +103,11 @@ class Elector:
                 self.memory[key] = known
             picks.update(known)
         return frozenset(picks)
+
+
+def yielding(loop: Iterable[Candidate]) -> int:
+    """Gives which pick of a loop gives way: the cheapest; ties: the later one, so that tape order wins here too."""
+    return min(loop, key=lambda c: (c.weight, -c.root, -c.rank)).number
 
 
 def _tape_order(candidate: Candidate) -> tuple[int, int, int]:
@@ -140,22 +135,20 @@ def components(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
 def families(claims: Sequence[Iterable[int]]) -> list[int]:
     """Gives for each of several sets of claims the first one that it shares a claim with, directly or through others."""
     leader = list(range(len(claims)))
-
-    def find(i: int) -> int:
-        while leader[i] != i:
-            leader[i] = leader[leader[i]]
-            i = leader[i]
-        return i
-
     claimed: dict[int, int] = {}
     for i, own in enumerate(claims):
+        mine = i
         for claim in own:
             other = claimed.setdefault(claim, i)
-            if other != i:
-                a, b = find(other), find(i)
-                if a != b:
-                    leader[max(a, b)] = min(a, b)
-    return [find(i) for i in range(len(claims))]
+            while leader[other] != other:
+                leader[other] = other = leader[leader[other]]
+            if other < mine:
+                leader[mine] = mine = other
+            elif other > mine:
+                leader[other] = mine
+    for i, other in enumerate(leader):
+        leader[i] = leader[other]  # those before are settled
+    return leader
 
 
 def by_claim(candidates: Iterable[Candidate]) -> dict[int, list[Candidate]]:

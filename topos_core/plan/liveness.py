@@ -14,17 +14,6 @@ from topos_core.plan.schedule import Schedule, Step
 from topos_core.tape.tape import Tape
 
 
-def recorded_places(tape: Tape) -> tuple[Placement, ...]:
-    """Says where every value lies when all ops run as recorded. Linear, independent of extents."""
-    placed: list[Placed] = []
-    placements = []
-    for value in range(len(tape.ops)):
-        placement = place(tape, value, placed.__getitem__)
-        placements.append(placement)
-        placed.append(placement.placed)
-    return tuple(placements)
-
-
 class Buffer(NamedTuple):
     """Memory that the run allocates.
 

@@ -4,33 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from topos_core.cost.machine import Machine
 from topos_core.cost.memory import Placement
-from topos_core.matching.match import Match, NearMiss
+from topos_core.matching.match import NearMiss
 from topos_core.plan.arena import Arena, lay_out
 from topos_core.plan.decision import Decision, Number
 from topos_core.plan.folding import folded
+from topos_core.plan.kinds import Kinds
 from topos_core.plan.liveness import Liveness, liveness
 from topos_core.plan.request import Request
 from topos_core.plan.schedule import Schedule, schedule
 from topos_core.tape.tape import Observation, Tape
 
 T = TypeVar("T")
-
-
-class Pool(Protocol):
-    """What one search of a tape found; every consumer elects from it."""
-
-    @property
-    def matches(self) -> Sequence[Match]: ...  # noqa: D102
-
-    @property
-    def near_misses(self) -> Sequence[NearMiss]: ...  # noqa: D102
-
-    @property
-    def repeats(self) -> Sequence[int]: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +41,7 @@ class PlanData:
         decisions: One per reported match, by root; matches inside a taken one are in its `contains` instead.
         near_misses: Where a pattern almost matched, by root.
         wanted: Values that must exist at the end of a run: results and observed values.
-        places: Where every value lies when all ops run as recorded.
+        kinds: Ops that lie and cost alike when all run as recorded.
         totals: `recorded` and `planned` figures of a whole run, by name.
         elected: How many conflict components this plan had to solve; 0 where an earlier plan had solved them all.
         memo: What was worked out about the tape and its pool alone (digests, fingerprints), shared by a planner's plans.
@@ -67,11 +55,16 @@ class PlanData:
     decisions: tuple[Decision, ...]
     near_misses: tuple[NearMiss, ...]
     wanted: tuple[int, ...]
-    places: Sequence[Placement]
+    kinds: Kinds
     totals: Mapping[str, Mapping[str, Number]]
     elected: int = 0
     memo: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     runs: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def places(self) -> Sequence[Placement]:
+        """Says where every value lies when all ops run as recorded."""
+        return self.once("places", self.kinds.places)
 
     @property
     def schedule(self) -> Schedule:

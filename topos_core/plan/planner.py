@@ -6,56 +6,30 @@ The order of the steps decides verdicts; each has its reason beside it and a tes
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from topos_core.cost.machine import Machine
-from topos_core.cost.memory import Placement
 from topos_core.cost.profiles import machine
 from topos_core.errors import ConfigurationError
-from topos_core.kernels.kernel import Consumer, Decline, Dialect, Fidelity, Offer
-from topos_core.matching.match import Match
-from topos_core.matching.order import LAST
-from topos_core.plan.contraction import find_cycle
-from topos_core.plan.decision import Decision, Number
-from topos_core.plan.election import Candidate, Elector, by_claim, families
-from topos_core.plan.liveness import recorded_places
-from topos_core.plan.plan import Decided, PlanData, Pool
+from topos_core.kernels.kernel import Consumer, Dialect, Fidelity, Offer
+from topos_core.kernels.variants import VARIANTS
+from topos_core.matching.match import NearMiss
+from topos_core.plan.ballots import Standing
+from topos_core.plan.decision import Number
+from topos_core.plan.outcome import Reported
+from topos_core.plan.plan import Decided, PlanData
 from topos_core.plan.precedence import rank
-from topos_core.plan.pricing import (
-    Before,
-    Figures,
-    Recorded,
-    offered_seconds,
-    pressure,
-    price_after,
-    price_before,
-    price_declined,
-    price_recorded,
-    stated,
-    weight,
-)
-from topos_core.plan.reading import Boundary, Reading, blocking, boundary, reading, shared_readers
+from topos_core.plan.pricing import Price, price_recorded
+from topos_core.plan.reading import Reading
+from topos_core.plan.repeated import Repeated, repeated
 from topos_core.plan.request import Request
 from topos_core.plan.schedule import SOURCES, units
-from topos_core.plan.verdicts import Ballot, Families, Standing, verdicts
+from topos_core.plan.setting import Setting
+from topos_core.plan.survey import Pool, Survey
+from topos_core.plan.verdicts import verdicts
 from topos_core.recording.collector import collector_paused
 from topos_core.tape.tape import Tape
-
-
-@dataclass(slots=True)
-class _Setting:
-    """What depends on the consumer, the fidelity, the machine, the dialect and the cost mode, but on no observation."""
-
-    profile: Machine
-    recorded: Recorded
-    elector: Elector
-    standings: list[Standing]
-    families: Families
-    plain: list[Ballot]
-    index: Mapping[int, Sequence[Candidate]]
-    totals: dict[bytes, dict[str, Number]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -75,29 +49,18 @@ class Planner:
     consumers: Mapping[str, Consumer]
     last: frozenset[str] = frozenset()
     calibrated: Machine | None = None
-    _users: list[list[int]] = field(init=False)
-    _places: tuple[Placement, ...] = field(init=False)
-    _borders: list[Boundary] = field(init=False)
-    _alive: Sequence[bool] = field(init=False)
-    _like: Sequence[int] = field(init=False)
-    _families: Sequence[int] = field(init=False)
-    _ranks: dict[str, int] = field(init=False)
-    _before: dict[tuple[str, bool], tuple[Recorded, list[Before]]] = field(init=False, default_factory=dict)
-    _settings: dict[tuple[str, ...], _Setting] = field(init=False, default_factory=dict)
+    _survey: Survey = field(init=False)
+    _repeated: Mapping[int, Repeated] = field(init=False)
+    _prices: dict[tuple[str, bool], list[Price]] = field(init=False, default_factory=dict)
+    _settings: dict[Any, Setting] = field(init=False, default_factory=dict)
     _memo: dict[Any, Any] = field(init=False, default_factory=dict)
     _read: tuple[Any, Reading] | None = field(init=False, default=None)
+    _missed: tuple[bytearray, tuple[NearMiss, ...]] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self._users = self.tape.users()
-        self._places = recorded_places(self.tape)
-        self._borders = [boundary(self.tape, self._users, match) for match in self.pool.matches]
-        self._families = families([border.claims for border in self._borders])
-        self._like = self.pool.repeats or range(len(self.pool.matches))
-        patterns = sorted({match.pattern for match in self.pool.matches}, key=rank)
-        self._ranks = {pattern: place for place, pattern in enumerate(patterns)}
-        # Shares of movement are counted with the tape's own readers, whatever a request adds: a benefit must not change
-        # where what-if touches nothing.
-        self._alive = reading(self.tape, self._users, Request()).alive
+        with collector_paused():
+            self._survey = Survey(self.tape, self.pool)
+            self._repeated = repeated(self._survey)
 
     def plan(self, request: Request) -> PlanData:
         """Plans one request.
@@ -117,52 +80,44 @@ class Planner:
         """
         self._check(request)
         with collector_paused():
-            _, _, decisions = self._decisions(request)
-        return Decided(request, decisions)
+            _, _, reported = self._reported(request)
+        return Decided(request, tuple([one.decision for one in reported]))
 
-    def _decisions(self, request: Request) -> tuple[_Setting, Reading, tuple[Decision, ...]]:
-        setting = self._setting(request)
-        reads = self._reading(request)
-        concerns = self.consumers[request.consumer].concerns
-        ballots = [
-            self._ballot(number, setting.plain[number], reads, request)
-            for number, match in enumerate(self.pool.matches)
-            # a match that leads nowhere is dead code: nothing would run
-            if reads.alive[match.root] and concerns(match.pattern)
-        ]
-        decisions = verdicts(
-            self.tape, self.pool.matches, self._borders, ballots, reads, setting.elector, setting.families,
-            setting.index, self._cycle,
-        )  # fmt: skip
-        return setting, reads, decisions
+    def _reported(self, request: Request) -> tuple[Setting, Reading, list[Reported]]:
+        setting, reads = self._setting(request), self._reading(request)
+        return setting, reads, verdicts(self._survey, setting, reads, request)
 
     def _plan(self, request: Request) -> PlanData:
         solved = self._setting(request).elector.solved
-        setting, reads, decisions = self._decisions(request)
-        taken = [decision for decision in decisions if decision.verdict == "taken"]
+        setting, reads, reported = self._reported(request)
+        taken = [one for one in reported if one.decision.verdict == "taken"]
         wanted = tuple(sorted({*self.tape.results, *reads.rows}))
-        run = units(self.tape, [decision.match for decision in taken], wanted)
+        run = units(self.tape, [one.decision.match for one in taken], wanted)
         return PlanData(
             tape=self.tape,
             request=request,
             machine=setting.profile,
             observations=reads.observations,
-            decisions=decisions,
-            near_misses=tuple(
-                sorted(
-                    (n for n in self.pool.near_misses if reads.alive[n.root]),
-                    key=lambda n: (n.root, rank(n.pattern)),
-                )
-            ),
+            decisions=tuple([one.decision for one in reported]),
+            near_misses=self._near_misses(reads),
             wanted=wanted,
-            places=self._places,
+            kinds=self._survey.kinds,
             totals={
                 "recorded": self._recorded_totals(reads, setting),
-                "planned": _totals(run, setting, self._standings(setting, taken)),
+                "planned": _totals(
+                    run, setting.prices, {one.decision.match.root: setting.standing(one.number) for one in taken}
+                ),
             },
             elected=setting.elector.solved - solved,
             memo=self._memo,
         )
+
+    def _near_misses(self, reads: Reading) -> tuple[NearMiss, ...]:
+        """Lists the near misses that are alive, by root."""
+        if self._missed is None or self._missed[0] is not reads.alive:
+            found = [miss for miss in self.pool.near_misses if reads.alive[miss.root]]
+            self._missed = reads.alive, tuple(sorted(found, key=lambda miss: (miss.root, rank(miss.pattern))))
+        return self._missed[1]
 
     def _check(self, request: Request) -> None:
         count = len(self.tape.ops)
@@ -189,137 +144,58 @@ class Planner:
                     code="TP504",
                 )
 
-    def _cycle(self, picks: frozenset[int]) -> Sequence[int]:
-        return find_cycle(self.tape, self._users, self.pool.matches, picks)
-
-    def _setting(self, request: Request) -> _Setting:
-        key = (request.consumer, request.fidelity, request.machine, request.cost, request.dialect)
+    def _setting(self, request: Request) -> Setting:
+        off = request.off.intersection(VARIANTS)  # patterns that are off are none of a consumer's business
+        key = (request.consumer, request.fidelity, request.machine, request.cost, request.dialect, off)
         setting = self._settings.get(key)
         if setting is None:
             profile = machine(request.machine, calibrated=self.calibrated)
-            recorded, before = self._recorded_prices(request, profile)
-            consumer = self.consumers[request.consumer]
-            standings: list[Standing] = []
-            for number, (match, border) in enumerate(zip(self.pool.matches, self._borders, strict=True)):
-                like = self._like[number]
-                # What repeats in another block and costs the same as recorded is offered what it was offered there.
-                same = like < number and before[like] == before[number]
-                costs = before[number]
-                made = standings[like] if same else self._standing(match, border, consumer, request, profile, costs)
-                standings.append(made)
-            plain = [Ballot(self._candidate(number, standing), standing) for number, standing in enumerate(standings)]
-            setting = self._settings[key] = _Setting(
-                profile, recorded, Elector(self._families), standings, Families(self._families), plain,
-                by_claim(ballot.candidate for ballot in plain),
-            )  # fmt: skip
+            plain = replace(request, observe=(), ignore=frozenset(), off=off, off_at=frozenset())
+            prices = self._recorded_prices(request, profile)
+            setting = self._settings[key] = Setting(
+                self._survey, self._repeated, self.consumers[request.consumer], plain, profile, prices, self.last
+            )
         return setting
 
-    def _recorded_prices(self, request: Request, profile: Machine) -> tuple[Recorded, list[Before]]:
+    def _recorded_prices(self, request: Request, profile: Machine) -> list[Price]:
         key = (profile.name, request.consumer == "home")
-        if key not in self._before:
-            recorded = price_recorded(self.tape, self._places, profile, request.consumer)
-            before = [
-                price_before(self.tape, self._users, self._alive, recorded, match, border)
-                for match, border in zip(self.pool.matches, self._borders, strict=True)
-            ]
-            self._before[key] = recorded, before
-        return self._before[key]
-
-    def _standing(
-        self, match: Match, border: Boundary, consumer: Consumer, request: Request, profile: Machine, before: Before
-    ) -> Standing:
-        offer = consumer.offer(self.tape, match, request)
-        if isinstance(offer, Offer) and request.fidelity == "exact" and not offer.exact:
-            envelope = offer.envelope
-            errors = (
-                {} if envelope is None else {"relative_error": envelope.relative, "absolute_error": envelope.absolute}
-            )
-            offer = Decline("TP205", "fidelity", f"{offer.kernel} is not bit-identical to the recorded ops", errors)
-        if isinstance(offer, Decline):
-            return Standing(offer, {**price_declined(before), **stated(offer)}, 0)
-        dtype = self.tape.ops[match.root].type.dtype
-        seconds = offered_seconds(offer, dtype, profile)
-        benefit = before.seconds - seconds
-        # A raise is a name and costs its target nothing to read, so only home is elected by predicted time.
-        legal_only = request.cost == "always" or request.consumer != "home"
-        gain = weight(benefit, len(border.claims), legal_only=legal_only)
-        numbers = Figures(partial(_side_by_side, self.tape, match, profile, offer, before, seconds))
-        return Standing(offer, numbers, gain, before.calls, seconds, benefit)
-
-    def _is_last(self, match: Match) -> bool:
-        return match.pattern in LAST or match.pattern in self.last
-
-    def _candidate(self, number: int, standing: Standing) -> Candidate:
-        match = self.pool.matches[number]
-        return Candidate(
-            number=number,
-            claims=self._borders[number].claims,
-            weight=standing.weight,
-            root=match.root,
-            rank=self._ranks[match.pattern],
-            last=self._is_last(match),
-        )
-
-    def _ballot(self, number: int, plain: Ballot, reads: Reading, request: Request) -> Ballot:
-        """Adds what the request says to the ballot of a match that nobody reads inside and nothing switches off."""
-        match, border = self.pool.matches[number], self._borders[number]
-        # 206, 207, 209, 205 come with the offer: without a kernel nothing else is worth telling. Then 203 before 208:
-        # a switched-off match that could not run anyway is told why. Cost (202) and rivals (204) come with the election.
-        candidate, standing = plain.candidate, plain.standing
-        if isinstance(standing.offer, Decline):
-            return plain
-        readers = shared_readers(border, reads) if border.outside else ()
-        if readers:
-            return Ballot(candidate, standing, readers=readers)
-        if match.pattern in request.off or (match.pattern, match.root) in request.off_at:
-            return Ballot(candidate, standing, off=True)
-        blocks = blocking(border, reads)
-        return Ballot(candidate, standing, blocking=blocks) if blocks else plain
+        if key not in self._prices:
+            self._prices[key] = price_recorded(self.tape, self._survey.kinds, profile, request.consumer)
+        return self._prices[key]
 
     def _reading(self, request: Request) -> Reading:
         """Reads the tape under a request; what is decided for the other consumers reads as the plan itself."""
         key = (request.observe, request.ignore)
         if self._read is None or self._read[0] != key:
-            self._read = key, reading(self.tape, self._users, request)
+            self._read = key, self._survey.asked(request)
         return self._read[1]
 
-    def _standings(self, setting: _Setting, taken: Iterable[Decision]) -> dict[int, Standing]:
-        """Gives how those that are taken stand, by root."""
-        numbers = {(match.pattern, match.root): number for number, match in enumerate(self.pool.matches)}
-        return {d.match.root: setting.standings[numbers[d.match.pattern, d.match.root]] for d in taken}
-
-    def _recorded_totals(self, reads: Reading, setting: _Setting) -> dict[str, Number]:
+    def _recorded_totals(self, reads: Reading, setting: Setting) -> Mapping[str, Number]:
         key = bytes(reads.alive)
         if key not in setting.totals:
             ops = self.tape.ops
-            run = (value for value, alive in enumerate(reads.alive) if alive and ops[value].name not in SOURCES)
-            setting.totals[key] = _totals(run, setting, {})
+            run = [value for value, alive in enumerate(reads.alive) if alive and ops[value].name not in SOURCES]
+            setting.totals[key] = _totals(run, setting.prices, {})
         return setting.totals[key]
 
 
-def _side_by_side(
-    tape: Tape, match: Match, profile: Machine, offer: Offer, before: Before, seconds: float
-) -> dict[str, Number]:
-    return {**price_after(offer, before, seconds), **pressure(tape, match, profile)}
-
-
-def _totals(run: Iterable[int], setting: _Setting, taken: Mapping[int, Standing]) -> dict[str, Number]:
+def _totals(run: Iterable[int], prices: Sequence[Price], taken: Mapping[int, Standing]) -> dict[str, Number]:
     """Adds up what one run holds, in tape order: recorded ops at their own price, matches at their offer's."""
     flops = read = written = calls = 0
     seconds = 0.0
-    estimates = setting.recorded.estimates
     for unit in run:
         standing = taken.get(unit)
         if standing is None:
-            work, made, alone = estimates[unit]
+            f, _, r, w, made, alone, _ = prices[unit]
         else:
             assert isinstance(standing.offer, Offer)
-            work, made, alone = standing.offer.work, 1, standing.seconds
+            f, _, r, w = standing.offer.work
+            made, alone = 1, standing.seconds
         seconds += alone
         calls += made
-        flops += work.flops
-        read += work.bytes_read
-        written += work.bytes_written
+        flops += f
+        read += r
+        written += w
     return {
         "flops": Number(flops, "flop", "counted"),
         "bytes_read": Number(read, "byte", "counted"),

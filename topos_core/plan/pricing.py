@@ -6,17 +6,18 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from topos_core.cost.estimate import Estimate, recorded_op
+from topos_core.cost.estimate import recorded_op
 from topos_core.cost.machine import Machine
-from topos_core.cost.memory import Placement
 from topos_core.cost.roofline import kernel_seconds
 from topos_core.cost.work import Work
 from topos_core.kernels.kernel import Decline, Offer
 from topos_core.matching.match import Match
 from topos_core.ops.catalog import definitions
 from topos_core.plan.decision import Basis, Number
+from topos_core.plan.kinds import Kinds
 from topos_core.plan.reading import Boundary
 from topos_core.plan.request import ConsumerName
+from topos_core.tape.op import Op
 from topos_core.tape.tape import Tape
 
 FEMTOSECONDS: Final = 1e15  # weights are whole femtoseconds, so that sums are exact and ties are ties
@@ -49,27 +50,40 @@ class Figures(Mapping[str, Number]):
         return repr(self._read())
 
 
-class Recorded(NamedTuple):
-    """What every op of a tape costs when it runs by itself, on one machine."""
+class Price(NamedTuple):
+    """What one op costs when it runs by itself; nothing where its value exists before the run.
 
-    estimates: tuple[Estimate, ...]
-    placements: tuple[Placement, ...]
+    Args:
+        flops, transcendentals, bytes_read, bytes_written: Its work, its copies included.
+        calls: 0 where it is a view.
+        seconds: As predicted.
+        allocated_bytes: The new buffer's size.
+    """
+
+    flops: int
+    transcendentals: int
+    bytes_read: int
+    bytes_written: int
+    calls: int
+    seconds: float
+    allocated_bytes: int
 
 
-def price_recorded(tape: Tape, placements: tuple[Placement, ...], machine: Machine, consumer: ConsumerName) -> Recorded:
-    """Estimates every op as recorded: in NumPy for `home`, as a kernel of its own for a compiler target. Linear."""
+def price_recorded(tape: Tape, kinds: Kinds, machine: Machine, consumer: ConsumerName) -> list[Price]:
+    """Prices every op as recorded: in NumPy for `home`, as a kernel of its own for a compiler target. Linear."""
     rows = definitions()
-    estimates: list[Estimate] = []
-    for op, placement in zip(tape.ops, placements, strict=True):
+    prices: list[Price] = []
+    for value, placement in zip(kinds.examples, kinds.placements, strict=True):
+        op = tape.ops[value]
         row = rows[op.name]
         operands = [tape.ops[o].type for o in op.operands]
         estimate = recorded_op(op, operands, row.kind, row.work(operands, op.attributes, op.type), placement, machine)
+        seconds = estimate.seconds
         if consumer != "home":
             # The target has no interpreter: its views are free and its kernels run at the roofline.
             seconds = kernel_seconds(estimate.work, op.type.dtype, machine).seconds if estimate.calls else 0.0
-            estimate = estimate._replace(seconds=seconds)
-        estimates.append(estimate)
-    return Recorded(tuple(estimates), placements)
+        prices.append(Price(*estimate.work, estimate.calls, seconds, placement.allocated_bytes))
+    return [prices[kind] for kind in kinds.of]
 
 
 class Before(NamedTuple):
@@ -79,14 +93,13 @@ class Before(NamedTuple):
     calls: int
     seconds: float
     interior_bytes: int
-    ops: int
 
 
 def price_before(
-    tape: Tape,
+    ops: Sequence[Op],
     users: Sequence[Sequence[int]],
-    alive: Sequence[bool],
-    recorded: Recorded,
+    alive: Sequence[int],
+    prices: Sequence[Price],
     match: Match,
     border: Boundary,
 ) -> Before:
@@ -95,31 +108,36 @@ def price_before(
     Movement that other live readers share counts with the part of its readers that are inside: two convolutions of one
     window matrix save it together, and each is credited with half.
     """
-    estimates, placements, interior = recorded.estimates, recorded.placements, match.interior
-    claims, owned = border.claims, border.owned
-    share: dict[int, float] = {}
+    interior, claims, owned = match.interior, border.claims, border.owned
+    share: dict[int, float] = {}  # of movement that is not owned; what is has no share but 1
     flops = transcendentals = read = written = calls = 0.0
     seconds = inner_bytes = 0.0
-    ops = 0
-    for value in border.inside:
-        part = 1.0
-        if value not in claims and value not in owned:
+    for value in sorted(border.inside, reverse=True):
+        f, t, r, w, made, alone, allocated = prices[value]
+        if value in claims or value in owned:
+            seconds += alone
+            if made:
+                calls += made
+                flops += f
+                transcendentals += t
+                read += r
+                written += w
+                if value in interior:
+                    inner_bytes += allocated
+        elif made or ops[value].operands:
             readers = [u for u in users[value] if alive[u]]
-            part = sum([share.get(u, 0.0) for u in readers]) / len(readers) if readers else 0.0
-        share[value] = part
-        work, made, alone = estimates[value]
-        seconds += part * alone
-        if made:
-            ops += 1
-            calls += part * made
-            flops += part * work[0]
-            transcendentals += part * work[1]
-            read += part * work[2]
-            written += part * work[3]
-            if value in interior:
-                inner_bytes += part * placements[value].allocated_bytes
+            inside = [1.0 if u in claims or u in owned else share.get(u, 0.0) for u in readers]
+            part = share[value] = sum(inside) / len(readers) if readers else 0.0
+            seconds += part * alone
+            if made:
+                calls += part * made
+                flops += part * f
+                transcendentals += part * t
+                read += part * r
+                written += part * w
+                inner_bytes += part * allocated
     whole = Work(round(flops), round(transcendentals), round(read), round(written))
-    return Before(whole, round(calls), seconds, round(inner_bytes), ops)
+    return Before(whole, round(calls), seconds, round(inner_bytes))
 
 
 def offered_seconds(offer: Offer, dtype: str, machine: Machine) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ class Reading:
     Args:
         observations: Every row of the tape, then the request's own; a row's index is its id.
         rows: Ids of the rows that count, by observed value.
+        observed: Those values.
         leads_out: Per value, whether it leads to a returned output.
         alive: Per value, whether it leads to a returned output or an observation.
         users: Readers of every value.
@@ -26,35 +27,85 @@ class Reading:
 
     observations: tuple[Observation, ...]
     rows: Mapping[int, tuple[int, ...]]
-    leads_out: Sequence[bool]
-    alive: Sequence[bool]
+    observed: frozenset[int]
+    leads_out: bytearray
+    alive: bytearray
     users: Sequence[Sequence[int]]
 
 
-def reading(tape: Tape, users: Sequence[Sequence[int]], request: Request) -> Reading:
-    """Collects the readers that count: the tape's without the ignored ones, and the request's own. Linear."""
-    asked = tuple(
+def reading(tape: Tape, users: Sequence[Sequence[int]]) -> Reading:
+    """Collects the tape's own readers. Linear."""
+    rows = _rows(tape, tape.observations, frozenset())
+    leads_out = _leading(tape, tape.results)
+    alive = leads_out if all(leads_out[value] for value in rows) else _leading(tape, (*rows, *tape.results))
+    return Reading(tape.observations, rows, frozenset(rows), leads_out, alive, users)
+
+
+def asked(tape: Tape, own: Reading, request: Request) -> Reading:
+    """Collects the readers of a request: the tape's own without the ignored ones, and the request's."""
+    if not request.observe and not request.ignore:
+        return own
+    added = [
         Observation(value, "observe", tape.names.get(value), tape.ops[value].location) for value in request.observe
-    )
-    observations = (*tape.observations, *asked)
+    ]
+    observations = (*tape.observations, *added)
+    rows = _rows(tape, observations, request.ignore)
+    alive = own.alive
+    if not all(own.leads_out[value] for value in _changed(tape, request)):
+        alive = _leading(tape, (*rows, *tape.results))
+    return Reading(observations, rows, frozenset(rows), own.leads_out, alive, own.users)
+
+
+def _rows(tape: Tape, observations: Sequence[Observation], ignore: Collection[int]) -> dict[int, tuple[int, ...]]:
     rows: dict[int, tuple[int, ...]] = {}
     for row, observation in enumerate(observations):
-        if row not in request.ignore:
+        if row not in ignore:
             rows[observation.value] = (*rows.get(observation.value, ()), row)
-    leads_out = [False] * len(tape.ops)
-    alive = [False] * len(tape.ops)
-    for value in tape.results:
-        leads_out[value] = True
-    for value in (*rows, *tape.results):
-        alive[value] = True
-    for value in range(len(tape.ops) - 1, -1, -1):
-        if alive[value]:
-            out = leads_out[value]
-            for operand in tape.ops[value].operands:
-                alive[operand] = True
-                if out:
-                    leads_out[operand] = True
-    return Reading(observations, rows, leads_out, alive, users)
+    return rows
+
+
+def _changed(tape: Tape, request: Request) -> set[int]:
+    return {*request.observe, *(tape.observations[row].value for row in request.ignore)}
+
+
+def _leading(tape: Tape, ends: Iterable[int]) -> bytearray:
+    """Marks what leads to some values, themselves included."""
+    ops = tape.ops
+    marks = bytearray(len(ops))
+    for value in ends:
+        marks[value] = 1
+    for value in range(len(ops) - 1, -1, -1):
+        if marks[value]:
+            for operand in ops[value].operands:
+                marks[operand] = 1
+    return marks
+
+
+class Disturbed(NamedTuple):
+    """What a request's own readers change.
+
+    Args:
+        insides: Values that are observed otherwise, or read by somebody whose end is: matches that hold one are touched.
+        roots: Values that may live or die; matches that root there are touched.
+    """
+
+    insides: frozenset[int]
+    roots: frozenset[int]
+
+
+def disturbed(tape: Tape, own: Reading, request: Request) -> Disturbed:
+    """Finds what a request's readers change: no further than to where something leads to a returned output anyway."""
+    changed = _changed(tape, request)
+    todo = [value for value in changed if not own.leads_out[value]]
+    roots = set(todo)
+    insides = set(changed)
+    while todo:
+        for operand in tape.ops[todo.pop()].operands:
+            insides.add(operand)
+            if operand not in roots and not own.leads_out[operand]:
+                roots.add(operand)
+                todo.append(operand)
+    return Disturbed(frozenset(insides), frozenset(roots))
 
 
 class Boundary(NamedTuple):
@@ -63,42 +114,53 @@ class Boundary(NamedTuple):
     Args:
         claims: Computing ops that no other taken match may claim: the computing part and the named results' producers.
         owned: Inner values that exist only with the match: computing ones and movement of those.
-        observable: Inner values whose observation blocks: all but constants and what is a binding to its writer.
         outside: (owned value, reader outside) links, ascending.
-        inside: The interior and what is produced, descending.
+        inside: The interior and what is produced.
     """
 
     claims: frozenset[int]
     owned: frozenset[int]
-    observable: tuple[int, ...]
     outside: tuple[tuple[int, int], ...]
-    inside: tuple[int, ...]
+    inside: frozenset[int]
+
+
+def claims_of(match: Match) -> frozenset[int]:
+    """Gives the ops that no other taken match may claim."""
+    return match.computing | match.produced if match.named or match.root not in match.computing else match.computing
 
 
 def boundary(tape: Tape, users: Sequence[Sequence[int]], match: Match) -> Boundary:
-    """Finds what a match owns. Movement of a binding and constants are nobody's; movement of an inner result is owned.
+    """Finds what a match owns. Movement of a binding and constants are nobody's; movement of an inner result is owned."""
+    ops, interior, claims = tape.ops, match.interior, claims_of(match)
+    inside = interior | claims
+    owned = interior & match.computing
+    if len(owned) < len(interior):
+        moved = set()
+        for value in sorted(interior - owned):
+            for operand in ops[value].operands:
+                if operand in owned or operand in moved:
+                    moved.add(value)
+                    break
+        if moved:
+            owned |= moved
+    read = [value for value in owned if not inside.issuperset(users[value])]
+    outside = tuple([(v, u) for v in sorted(read) for u in users[v] if u not in inside]) if read else ()
+    return Boundary(claims, owned, outside, inside)
+
+
+def observable(tape: Tape, match: Match) -> Iterable[int]:
+    """Lists the inner values whose observation blocks: all but constants and what is a binding to its writer.
 
     One expression may record a binding and its rearrangement (`x @ w` of rank 3 is a product and a reshape): to whoever
     wrote it both are one value, an input of the match, and observing an input blocks nothing.
     """
-    ops, computing, produced = tape.ops, match.computing, match.produced
-    inside = match.interior | produced
-    owned: list[int] = []
-    has: set[int] = set()
     bound = set(match.bindings.values())
-    observable = []
     for value in sorted(match.interior):
-        name, operands, _, _, location = ops[value]
-        if value in computing or not has.isdisjoint(operands):
-            has.add(value)
-            owned.append(value)
-        if name in ("reshape", "permute") and operands[0] in bound and location == ops[operands[0]].location:
+        name, operands, _, _, location = tape.ops[value]
+        if name in ("reshape", "permute") and operands[0] in bound and location == tape.ops[operands[0]].location:
             bound.add(value)
         elif name != "constant" and value not in bound:
-            observable.append(value)
-    outside = tuple([(v, u) for v in owned for u in users[v] if u not in inside])
-    claims = computing | produced
-    return Boundary(claims, frozenset(has), tuple(observable), outside, tuple(sorted(inside, reverse=True)))
+            yield value
 
 
 def shared_readers(boundary: Boundary, reads: Reading) -> tuple[tuple[int, int], ...]:
@@ -106,15 +168,16 @@ def shared_readers(boundary: Boundary, reads: Reading) -> tuple[tuple[int, int],
     return tuple((v, u) for v, u in boundary.outside if reads.leads_out[u])
 
 
-def blocking(boundary: Boundary, reads: Reading) -> dict[int, tuple[int, ...]]:
+def blocking(tape: Tape, match: Match, boundary: Boundary, reads: Reading) -> dict[int, tuple[int, ...]]:
     """Maps every observation of an unnamed inner value to its path, from the inner value to the observed one.
 
     A reader that leads only to observations is part of them: `print(x.mean())` observes x.
     """
     found: dict[int, tuple[int, ...]] = {}
-    for value in boundary.observable:
-        for row in reads.rows.get(value, ()):
-            found[row] = (value,)
+    if not reads.observed.isdisjoint(match.interior):
+        for value in observable(tape, match):
+            for row in reads.rows.get(value, ()):
+                found[row] = (value,)
     for value, reader in boundary.outside:
         if reads.alive[reader] and not reads.leads_out[reader]:
             for row, path in _tail(reads, reader):

@@ -14,6 +14,11 @@ SIGNED: Final = ("i8", "i16", "i32", "i64")
 UNSIGNED: Final = ("u8", "u16", "u32", "u64")
 INTEGERS: Final = SIGNED + UNSIGNED
 
+ITEM_BYTES: Final = {
+    "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8,
+    "u8": 1, "u16": 2, "u32": 4, "u64": 8, "bool": 1,
+}  # fmt: skip
+
 _NUMPY: Final = {
     "f16": "f2", "f32": "f4", "f64": "f8", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8",
     "u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8", "bool": "?",
@@ -35,7 +40,7 @@ class TensorType(NamedTuple):
     @property
     def bytes(self) -> int:
         """Counts bytes of a contiguous buffer."""
-        return self.size * numpy_dtype(self.dtype).itemsize
+        return math.prod(self.shape) * ITEM_BYTES[self.dtype]
 
     def __str__(self) -> str:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"

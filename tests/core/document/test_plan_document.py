@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from topos_core.matching.match import NearMiss
 from topos_core.plan.request import Request
 from topos_core.tape.tape import Note
 
-SLOW = replace(KERNEL, work=Work(flops=10**9))
+SLOW = KERNEL._replace(work=Work(flops=10**9))
 
 
 def region(found: dict[str, Any], pattern: str, verdict: str | None = None) -> dict[str, Any]:

@@ -169,11 +169,11 @@ def test_what_starting_a_kernel_costs_is_in_its_price(pattern, shape, roles, cal
     tape, match = match_of(shape, roles, "f32", pattern, ("mean", "variance"))
     offer = Home().offer(tape, match, Request())
     assert offer.calls == calls
-    before = Before(offer.work, 9, 30e-6, 0, 9)
+    before = Before(offer.work, 9, 30e-6, 0)
     machine = profile("reference")
     seconds = offered_seconds(offer, "f32", machine)
     figures = price_after(offer, before, seconds)
-    once = price_after(offer, before, offered_seconds(replace(offer, calls=1.0), "f32", machine))
+    once = price_after(offer, before, offered_seconds(offer._replace(calls=1.0), "f32", machine))
     extra = figures["seconds_after"].value - once["seconds_after"].value
     assert extra == pytest.approx((calls - 1) * machine.call_seconds)
     assert figures["benefit"].value == pytest.approx(30e-6 - figures["seconds_after"].value)

@@ -8,14 +8,15 @@ from tests.support.tapes import TapeBuilder
 from topos_core.cost.work import Work
 from topos_core.kernels.kernel import Offer
 from topos_core.matching.match import Match
-from topos_core.plan.liveness import Liveness, liveness, recorded_places
+from topos_core.plan.kinds import kinds
+from topos_core.plan.liveness import Liveness, liveness
 from topos_core.plan.schedule import schedule
 from topos_core.tape.tape import Tape
 
 
 def live(tape: Tape, taken: list[Match] | None = None, in_place: bool = False, **offer: Any) -> Liveness:
     offers = {match.root: Offer("kernel", Work(), True, **offer) for match in taken or []}
-    return liveness(tape, schedule(tape, taken or [], tape.results), offers, recorded_places(tape), in_place=in_place)
+    return liveness(tape, schedule(tape, taken or [], tape.results), offers, kinds(tape).places(), in_place=in_place)
 
 
 def told(live: Liveness) -> tuple[tuple[int, ...], int, int]:
@@ -110,7 +111,7 @@ def test_a_result_is_written_over_an_operand_that_ends_there() -> None:
     assert live(tape, [whole], in_place=("x",)).peak_bytes == 80
     assert liveness(
         tape, schedule(tape, [whole], tape.results), {whole.root: Offer("k", Work(), True, in_place=("x",))},
-        recorded_places(tape),
+        kinds(tape).places(),
     ).over == {values[-1]: values[0]}  # fmt: skip
 
 

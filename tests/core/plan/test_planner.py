@@ -6,22 +6,23 @@ from typing import Any
 
 import pytest
 
-from tests.core.plan.consumers import FREE, planner
+from tests.core.plan.consumers import FREE, Answers, Found, planner
 from tests.core.plan.matches import match
 from tests.support.tapes import TapeBuilder
 from topos_core.cost.work import Work
 from topos_core.errors import ConfigurationError
-from topos_core.kernels.kernel import Decline, Offer
+from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.matching.match import Match
 from topos_core.plan.decision import Decision
 from topos_core.plan.plan import PlanData
+from topos_core.plan.planner import Planner
 from topos_core.plan.request import Request
 from topos_core.plan.schedule import Schedule, schedule
 from topos_core.tape.tape import Tape
 
 REFERENCE = Request(machine="reference")
 SLOW = Offer("slow kernel", Work(flops=10**9), exact=True)
-LOOSE = replace(FREE, kernel="loose kernel", exact=False)
+LOOSE = FREE._replace(kernel="loose kernel", exact=False)
 
 
 class Net:
@@ -455,6 +456,19 @@ def test_a_second_request_elects_only_what_it_touches() -> None:
     changed = p.plan(replace(REFERENCE, observe=(roots[7][1],)))
     assert changed.elected == 1  # what is left of one component; lifted, that component is known
     assert [d.match.root for d in changed.decisions if d.verdict == "blocked"] == [roots[7][2]]
+
+
+def test_a_kernel_that_one_request_switches_off_is_on_for_the_next() -> None:
+    class Tiles(Answers):
+        def offer(self, tape: Tape, match: Match, terms: Terms, /) -> Offer | Decline:
+            return FREE._replace(kernel="plain" if "winograd" in terms.off else "tiles")
+
+    net = Net()
+    tape = net.b.tape(net.out)
+    p = Planner(tape, Found(list(net.matches(tape).values())), {"home": Tiles()})
+    without = p.plan(replace(REFERENCE, off=frozenset({"winograd"})))
+    assert {d.kernel for d in without.taken} == {"plain"}
+    assert {d.kernel for d in p.plan(REFERENCE).taken} == {"tiles"}
 
 
 def test_two_plans_of_one_request_are_equal() -> None:

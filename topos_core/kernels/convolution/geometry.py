@@ -8,12 +8,15 @@ zero columns allow.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from topos_core.matching.facts import ConvolutionFacts, DepthwisePointwiseFacts, Layout, Window
 
 SPATIAL = ("0", "1", "2")
+KNOWN = 1024
+"""Convolutions whose geometry is remembered: what is matched with each of several epilogues is one convolution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class Problem:
         return 2 * self.batch * self.groups * self.rows * self.positions * self.steps
 
 
+@lru_cache(maxsize=KNOWN)
 def problem(facts: ConvolutionFacts) -> Problem:
     """Reads a match's facts; leading axes are filled up with unit axes, the last axis is the width."""
     rank = len(facts.windows)

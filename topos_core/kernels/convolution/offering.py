@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from topos_core.cost.work import Work
 from topos_core.kernels.convolution.choice import WINOGRAD, by_tiles
-from topos_core.kernels.convolution.geometry import Problem, pair, problem
+from topos_core.kernels.convolution.geometry import KNOWN, Problem, pair, problem
 from topos_core.kernels.convolution.phases import least_flops, phases_of
 from topos_core.kernels.convolution.winograd import products_of
 from topos_core.kernels.cores.offering import Cost, blended
@@ -41,16 +42,31 @@ def offer_convolution(
     unfit = _unfit(tape, match, facts)
     if unfit is not None:
         return unfit
-    convolution, tiled = problem(facts), by_tiles(tape, match, facts, terms.off)
-    efficiency = TILED_EFFICIENCY if tiled else _efficiency(convolution, _lanes(tape, match))
-    flops = products_of(convolution) if tiled else least_flops(convolution)
+    tiled = by_tiles(tape, match, facts, terms.off)
+    counted = _counted(facts, _lanes(tape, match))
+    cost = Cost(products_of(problem(facts)), TILED_EFFICIENCY) if tiled else counted.cost
     kernel = tape.ops[match.bindings["kernel"]].type
     return _priced(
-        tape, match, terms, kernel=TILED if tiled else _name(convolution), measured_as=WINOGRAD if tiled else match.pattern,
-        cost=Cost(flops + extra_flops, efficiency), transcendentals=transcendentals,
+        tape, match, terms, kernel=TILED if tiled else counted.kernel, measured_as=WINOGRAD if tiled else match.pattern,
+        cost=cost._replace(flops=cost.flops + extra_flops) if extra_flops else cost, transcendentals=transcendentals,
         extra_bytes=extra_bytes + (3 * kernel.bytes if tiled else 0),
-        planes=_plane_elements(convolution) * _computed_bytes(tape, match),
+        planes=counted.plane_elements * _computed_bytes(tape, match),
     )  # fmt: skip
+
+
+class _Counted(NamedTuple):
+    """What the direct kernel of a convolution costs, its name, and the elements of the planes that it copies."""
+
+    cost: Cost
+    kernel: str
+    plane_elements: int
+
+
+@lru_cache(maxsize=KNOWN)
+def _counted(facts: ConvolutionFacts, lanes: int) -> _Counted:
+    convolution = problem(facts)
+    cost = Cost(least_flops(convolution), _efficiency(convolution, lanes))
+    return _Counted(cost, _name(convolution), _plane_elements(convolution))
 
 
 def offer_separable(tape: Tape, match: Match, facts: DepthwisePointwiseFacts, terms: Terms) -> Offer | Decline:

@@ -25,14 +25,14 @@ def memory_order(layout: Layout) -> tuple[tuple[str, int], ...] | None:
 
     None where the axes of a role do not stand in the order of their rank: positions then have no simple number.
     """
-    axes = [axis for axis, extent in enumerate(layout.shape) if extent != 1]
-    for role in set(layout.roles):
-        ranks = [layout.rank[axis] for axis in axes if layout.roles[axis] == role]
-        if ranks != sorted(ranks):
-            return None
     merged: list[tuple[str, int]] = []
-    for axis in axes:
-        role, extent = layout.roles[axis], layout.shape[axis]
+    ranks: dict[str, int] = {}
+    for role, extent, rank in zip(layout.roles, layout.shape, layout.rank, strict=True):
+        if extent == 1:
+            continue
+        if rank < ranks.get(role, rank):
+            return None
+        ranks[role] = rank
         if merged and merged[-1][0] == role:
             merged[-1] = (role, merged[-1][1] * extent)
         else:
@@ -42,8 +42,9 @@ def memory_order(layout: Layout) -> tuple[tuple[str, int], ...] | None:
 
 def same_order(facts: CoreFacts) -> tuple[tuple[str, int], ...] | None:
     """Gives the order that x and the root share, or None where they differ."""
-    order = memory_order(facts.layouts["x"])
-    return order if order is not None and order == memory_order(facts.result) else None
+    x, result = facts.layouts["x"], facts.result
+    order = memory_order(x)
+    return order if order is not None and (x == result or order == memory_order(result)) else None
 
 
 def dense_extents(facts: CoreFacts, reduced: Collection[str]) -> Extents | None:

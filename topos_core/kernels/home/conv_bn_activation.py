@@ -35,7 +35,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     root = tape.ops[match.root].type
     affine = facts.bias or facts.norm is not None or bool(facts.steps)
     return offer_convolution(
-        tape, match, replace(facts.convolution, result=facts.result), terms,
+        tape, match, facts.convolution, terms,
         extra_flops=root.size * (2 * affine + facts.residual + (facts.activation != "none")),
         extra_bytes=root.bytes if facts.residual else 0,
         transcendentals=0 if facts.activation in WITHOUT_FUNCTIONS else root.size,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -41,7 +41,8 @@ class Home:
         answer: Offer | Decline = _file(match.pattern).offer(tape, match, terms)
         if isinstance(answer, Decline) or answer.exact:
             return answer
-        return replace(answer, range=_range(tape, match))
+        safe = _range(tape, match)
+        return answer if safe is None else answer._replace(range=safe)
 
 
 def prepare(
@@ -67,8 +68,12 @@ def _range(tape: Tape, match: Match) -> Literal["shift", "f32"] | None:
     inner = match.facts.attention if isinstance(match.facts, MultiHeadFacts) else match.facts
     if isinstance(inner, CoreFacts) and inner.options.get("shifted") == "no":
         return "shift"
-    narrow = any(tape.ops[value].type.dtype == "f16" for value in match.interior & match.computing)
-    return "f32" if narrow and match.pattern not in STEPWISE else None
+    if match.pattern in STEPWISE:
+        return None
+    for value in match.computing:
+        if tape.ops[value].type.dtype == "f16" and value in match.interior:
+            return "f32"
+    return None
 
 
 @cache

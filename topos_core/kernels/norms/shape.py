@@ -20,8 +20,8 @@ class Extents(NamedTuple):
 
 def dense_extents(facts: NormFacts) -> Extents | None:
     """Gives the extents where image and result are the same dense [outer, channels, inner], else None."""
-    image, result = _extents(facts.image), _extents(facts.result)
-    return image if image == result else None
+    image = _extents(facts.image)
+    return image if facts.image == facts.result or image == _extents(facts.result) else None
 
 
 def gathered_extents(facts: NormFacts) -> Extents:
@@ -40,19 +40,23 @@ def scatter(result: np.ndarray, facts: NormFacts) -> np.ndarray:
 
 
 def _extents(layout: Layout) -> Extents | None:
-    axes = [axis for axis, extent in enumerate(layout.shape) if extent != 1]
-    for role in ("c", "n"):
-        ranks = [layout.rank[axis] for axis in axes if layout.roles[axis] == role]
-        if ranks != sorted(ranks):
+    outer = channels = inner = 1
+    ranks: dict[str, int] = {}
+    last = ""
+    for role, extent, rank in zip(layout.roles, layout.shape, layout.rank, strict=True):
+        if extent == 1:
+            continue
+        if rank < ranks.get(role, rank):
             return None
-    word = "".join(layout.roles[axis] for axis in axes)
-    if word.strip("n").strip("c"):
-        return None  # channels in two places
-    product = {"outer": 1, "c": 1, "inner": 1}
-    for axis in axes:
-        role = layout.roles[axis]
-        place = role if role == "c" else ("inner" if "c" in word[: axes.index(axis)] else "outer")
-        product[place] *= layout.shape[axis]
-    if "c" not in word:  # one channel: everything is one run
-        return Extents(1, 1, product["outer"])
-    return Extents(product["outer"], product["c"], product["inner"])
+        if role == "c":
+            if last != "c" and "c" in ranks:
+                return None  # channels in two places
+            channels *= extent
+        elif "c" in ranks:
+            inner *= extent
+        else:
+            outer *= extent
+        ranks[role], last = rank, role
+    if "c" not in ranks:  # one channel: everything is one run
+        return Extents(1, 1, outer)
+    return Extents(outer, channels, inner)

@@ -1,0 +1,68 @@
+"""What was decided of one family of matches, and the same of a family that repeats it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from topos_core.matching.match import Match
+from topos_core.plan.decision import Decision
+from topos_core.tape.tape import Tape
+
+
+class Reported(NamedTuple):
+    """A decision with the numbers of the matches that it names.
+
+    Args:
+        decision: What people are told.
+        number: Of its match.
+        winner: Of the match that covers it.
+        contains: Of those inside it.
+    """
+
+    decision: Decision
+    number: int
+    winner: int | None
+    contains: tuple[int, ...]
+
+
+class Outcome(NamedTuple):
+    """What was decided of one family.
+
+    Args:
+        reported: In the order of their matches.
+        looked: Values of which it was asked whether a match of any family hides them, or whether they live.
+        moves: Whether nothing in it names an observation, so that it can be told of a family that repeats this one.
+    """
+
+    reported: tuple[Reported, ...]
+    looked: frozenset[int]
+    moves: bool
+
+
+def shared_reason(tape: Tape, value: int, reader: int) -> str:
+    """Says why a match with a shared interior is declined."""
+    return f"its inner value %{value} is also read by %{reader} ({tape.ops[reader].name})"
+
+
+def moved(
+    outcome: Outcome, tape: Tape, matches: Sequence[Match], mine: Sequence[int], its: Sequence[int], distance: int
+) -> Outcome:
+    """Tells an outcome of another family, `distance` values further on; members stand in one order in both."""
+    there = dict(zip(mine, its, strict=True))
+    found = []
+    for decision, number, winner, contains in outcome.reported:
+        other, inside = there[number], tuple([there[n] for n in contains])
+        over = there[winner] if winner is not None else None
+        reason, paths = decision.reason, decision.paths
+        if paths:
+            paths = tuple([tuple([value + distance for value in path]) for path in paths])
+            reason = shared_reason(tape, *paths[0])
+        told = Decision(
+            matches[other], decision.verdict, decision.code, decision.word, reason, decision.numbers,
+            tuple([value + distance for value in decision.readers]), (), paths,
+            matches[over].id if over is not None else None, None, tuple([matches[n].id for n in inside]), None,
+            decision.kernel, decision.offer,
+        )  # fmt: skip
+        found.append(Reported(told, other, over, inside))
+    return Outcome(tuple(found), outcome.looked, outcome.moves)
