@@ -129,7 +129,7 @@ def read_settings(section: Any, before: Settings) -> Read:
         try:
             values[name] = read(value)
         except ValueError as error:
-            problems.append(f"topos.{key} is {value!r}, expected {error}; {_shown(before, name)} stays")
+            problems.append(f"topos.{key} is {value!r}, expected {error}; {_shown(getattr(before, name))} stays")
     return Read(replace(before, **values), tuple(problems))
 
 
@@ -144,9 +144,18 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _shown(settings: Settings, name: str) -> str:
-    value = getattr(settings, name)
-    return repr(sorted(value) if isinstance(value, frozenset) else value)
+def _shown(value: Any) -> str:
+    """Writes a setting's value as the editor's configuration would."""
+    match value:
+        case None:
+            return "the project's own"
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return f"{value * 1000:g}"
+        case frozenset() | tuple():
+            return ", ".join(sorted(value)) or "none"
+    return str(value)
 
 
 def _one_of(choices: tuple[str, ...]) -> Callable[[Any], str]:

@@ -84,12 +84,15 @@ def test_every_op_and_every_observation_has_a_hover(shared, observed_buffer):
     assert "`maximum` gives `f32\\[8192,32\\]`" in blocked or "`maximum` gives `f32[8192,32]`" in blocked
     assert "traced with" in blocked
     reader = shared.hover(observed_buffer, 13, 8)
-    assert reader.startswith("**observed**: reading `columns` by `tp.observe` blocks conv_bn_activation")
+    assert reader.startswith(
+        "**observed**: `columns` is read by `tp.observe`, which blocks convolution 3x3, 16 -> 32 channels + bias + relu"
+    )
     kept = shared.hover(observed_buffer, 24, 8)
-    assert kept.startswith("**kept**: `mean` is mean of batch_norm_training")
+    assert kept.startswith("**kept**: `mean` is mean of batch norm (training), ")
     argument = shared.hover(observed_buffer, 8, 22)
     assert "`input` gives `f32[8,16,32,32]`" in argument
-    assert "no pattern matches here" in argument
+    assert "no pattern matches here" not in argument  # an input does not run
+    assert "no pattern matches here" in shared.hover(observed_buffer, 15, 36)
     assert shared.hover(observed_buffer, 8, 5) == "**hidden_observed**: 1 taken, 1 blocked"
     assert shared.hover(observed_buffer, 1, 0) is None
 

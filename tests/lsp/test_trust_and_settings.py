@@ -121,16 +121,38 @@ def test_settings_that_cannot_be_used_fall_back_and_say_so(start, project):
     client.wait_for_hints(name)
     client.wait(lambda: len(client.logged()) >= 3)
     said = client.logged()
-    assert said[0] == "topos: topos.debounceMs is -1, expected milliseconds from 0 to 60000; 0.15 stays"
+    assert said[0] == "topos: topos.debounceMs is -1, expected milliseconds from 0 to 60000; 150 stays"
     assert said[1].startswith(
         "topos: topos.inlayHints is ['blocked', 'lost'], expected a list of taken, declined, blocked"
     )
+    assert said[1].endswith("; blocked, declined, near_miss, taken stays")
     assert said[2] == "topos: topos has no setting 'colour'"
     client.wait(lambda: "verdicts of stablehlo" in (client.hover(name, 8, 12) or ""))
     pulled = {"inlayHints": False, "consumer": "stablehlo"}
     client.notify("workspace/didChangeConfiguration", {"settings": None})
     client.wait_for_hints(name, lambda found: not found)
     assert not any(method == "window/showMessage" for method, _ in client.notifications)
+
+
+def test_an_environment_that_leads_nowhere_is_told_where_the_python_is(start, project):
+    (project / ".venv").symlink_to("/nowhere/venv")
+    client = start()
+    client.initialize(project, options=VOUCHED)
+    name = client.open(project / "model.py", NORM)
+    client.wait_for_hints(name)
+    assert f"{project}/.venv has no Python)" in client.hover(name, 8, 12).replace("\\", "")
+
+
+def test_a_text_that_cannot_be_written_is_told(start, project, tmp_path):
+    (tmp_path / "file").write_text("")
+    client = start(environment={"XDG_CACHE_HOME": str(tmp_path / "file")})
+    client.initialize(project, options=VOUCHED)
+    name = client.open(project / "model.py", NORM)
+    client.wait_for_hints(name)
+    command = {"command": "topos.emit", "arguments": [name, "norm", True]}
+    error = client.reply(client.start_request("workspace/executeCommand", command))["error"]
+    assert "cannot be written to" in error["message"]
+    assert "XDG_CACHE_HOME" in error["message"]
 
 
 def test_a_broken_pyproject_is_told_at_its_line_and_the_defaults_are_used(start, project):

@@ -343,7 +343,7 @@ class Composer:
                 if self.plan.observations[row].assumed:
                     found.append(phrases.assumed())
         elif "seconds_before" in numbers and "seconds_after" in numbers and d.code in ("TP204", "TP208", "TP203"):
-            found.append(phrases.saves(numbers["benefit"], numbers["seconds_before"], machine))
+            found.append(phrases.would_save(numbers["benefit"], numbers["seconds_before"], machine))
         if d.contains:
             patterns = dict.fromkeys(name.partition("@")[0] for name in d.contains)
             inside = [facts.name(pattern) for pattern in patterns if pattern not in LAST]  # those only restate its ops

@@ -49,14 +49,14 @@ def more_ops(count: int) -> str:
     return f"and {count} more op{'' if count == 1 else 's'} at this expression"
 
 
-def observed(name: str | None, reader: str, blocks: Sequence[str], kept: str | None) -> str:
-    """Tells what reading a value does."""
-    value = f"`{name}`" if name else "the value"
+def observed(value: str | None, reader: str, blocks: Sequence[str], kept: str | None) -> str:
+    """Tells what reading a value does, `value` as it is called or written; `blocks` are the titles of regions."""
+    value = f"`{value}`" if value else "a value"
     if blocks:
-        return f"observed: reading {value} by {reader} blocks {', '.join(blocks)}"
+        return f"observed: {value} is read by {reader}, which blocks {phrases.listed(blocks)}"
     if kept is not None:
         return f"kept: {value} is {kept}, so reading it by {reader} costs nothing"
-    return f"observed: reading {value} by {reader} blocks nothing"
+    return f"observed: {value} is read by {reader}, which blocks nothing"
 
 
 def request(consumer: str, fidelity: str, machine: str) -> str:
@@ -64,9 +64,9 @@ def request(consumer: str, fidelity: str, machine: str) -> str:
     return f"verdicts of {consumer}, {fidelity}, machine {machine}"
 
 
-def interpreter(path: str, origin: str) -> str:
-    """Says which Python ran the code, and why that one."""
-    return f"traced with {path} ({origin})"
+def interpreter(path: str, origin: str, skipped: Sequence[str] = ()) -> str:
+    """Says which Python ran the code, why that one, and why not those that come before it."""
+    return f"traced with {path} ({'; '.join((origin, *skipped))})"
 
 
 def stale(since: str, reason: str) -> str:

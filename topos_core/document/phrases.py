@@ -179,6 +179,13 @@ def saves(benefit: Number, before: Number, machine: str) -> str:
     return f"saves about {figure(benefit)} of {figure(before)} ({basis(benefit, machine)})"
 
 
+def would_save(benefit: Number, before: Number, machine: str) -> str:
+    """Says what a region that may not or does not run is predicted to save."""
+    if benefit.value <= 0:
+        return f"it would save no time ({basis(benefit, machine)})"
+    return f"it would save about {figure(benefit)} of {figure(before)} ({basis(benefit, machine)})"
+
+
 def would_cost(price: Number, machine: str) -> str:
     """Says what an observation is predicted to cost."""
     if price.value <= 0:
@@ -228,17 +235,17 @@ def kernel_in_place_of_nest() -> str:
 
 def taken_inside(titles: Sequence[str]) -> str:
     """Says what smaller regions run in a blocked one's place."""
-    return f"in its place runs {_listed(titles)}, and the rest op by op"
+    return f"in its place runs {listed(titles)}, and the rest op by op"
 
 
 def writes_back(names: Sequence[str]) -> str:
     """Lists named results that are made too."""
-    return f"writes back {_listed(names)}"
+    return f"writes back {listed(names)}"
 
 
 def contains(names: Sequence[str]) -> str:
     """Lists smaller matches inside."""
-    return f"contains {_listed(names)}"
+    return f"contains {listed(names)}"
 
 
 def error_bound(relative: float, absolute: float, probe: str) -> str:
@@ -263,7 +270,7 @@ def over_path(path: Sequence[str]) -> str:
 
 def read_together(places: Sequence[str]) -> str:
     """Says who else has to stop reading before anything is gained."""
-    return f"its inside is read at {_listed(places)} too: the cost ends when all of these readings end"
+    return f"its inside is read at {listed(places)} too: the cost ends when all of these readings end"
 
 
 def assumed() -> str:
@@ -362,7 +369,8 @@ def fix_remove(name: str | None) -> str:
     return f"stop observing `{name}`" if name else "remove this reader"
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Lists names in a sentence: `a, b and c`."""
     if len(names) <= 1:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"

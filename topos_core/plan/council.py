@@ -225,7 +225,7 @@ class Council:
 
         Both directions are walked in step, downstream first, inside the region and to its border. Siblings (the other
         operand of a reader) tell nothing about the observed value, and what exists before the run (inputs, parameters,
-        constants) nothing about the region: neither is an answer.
+        constants, and what is made of the latter two alone) nothing about the region: neither is an answer.
         """
         tape, matches = self.survey.tape, self.survey.pool.matches
         busy = {v for i in lifted.picks for v in matches[i].interior}
@@ -237,7 +237,7 @@ class Council:
             for value, down in level:
                 self.looked.add(value)
                 free = value != observed and value not in busy and not self._is_hidden(value)
-                if free and tape.ops[value].operands and self.reads.alive[value]:
+                if free and self.survey.varies(value) and self.reads.alive[value]:
                     return value
                 if value in inside:
                     # A reader outside only prolongs the observation: what is made from the value counts inside alone.

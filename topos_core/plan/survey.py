@@ -57,6 +57,7 @@ class Survey:
     ranks: dict[str, int] = field(init=False)
     _borders: dict[int, Boundary] = field(init=False, default_factory=dict)
     _waits: dict[int, bool] = field(init=False, default_factory=dict)
+    _varies: list[bool] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         tape, matches = self.tape, self.pool.matches
@@ -67,6 +68,13 @@ class Survey:
         for number, family in enumerate(self.family):
             self.members.setdefault(family, []).append(number)
         self.ranks = {name: k for k, name in enumerate(sorted({match.pattern for match in matches}, key=rank))}
+
+    def varies(self, value: int) -> bool:
+        """Says whether an op of the run makes a value: from an input, directly or through others."""
+        if not self._varies:
+            for op in self.tape.ops:
+                self._varies.append(any(self._varies[v] or self.tape.ops[v].name == "input" for v in op.operands))
+        return self._varies[value]
 
     def border(self, number: int) -> Boundary:
         """Gives the border of a match."""

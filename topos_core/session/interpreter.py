@@ -52,7 +52,8 @@ def find_interpreter(
     if trusted:
         for above in _upwards(folder):
             environment_folder = os.path.join(above, ".venv")
-            if os.path.isdir(environment_folder) and (found := _usable(environment_folder, skipped)):
+            # a link that leads nowhere too: its owner wonders why it is not used
+            if os.path.lexists(environment_folder) and (found := _usable(environment_folder, skipped)):
                 return Interpreter(found, f"the nearest .venv, in {above}", tuple(skipped))
     if (active := variables.get("VIRTUAL_ENV")) and (found := _usable(active, skipped)):
         return Interpreter(found, "VIRTUAL_ENV", tuple(skipped))

@@ -120,6 +120,7 @@ def register(server: Server) -> None:
                     "root": home.root,
                     "interpreter": home.interpreter.path if home.interpreter is not None else None,
                     "origin": home.interpreter.origin if home.interpreter is not None else None,
+                    "skipped": list(home.interpreter.skipped) if home.interpreter is not None else [],
                     "running": home.running() is not None,
                     "problems": [str(problem) for problem in home.problems],
                 }
@@ -166,9 +167,11 @@ async def _emitted(server: Server, file: File, plan: Plan) -> str:
 
 
 def _write_emitted(plan: Plan, text: str) -> str:
-    folder = os.path.join(cache.folder(), "emitted")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    path = os.path.join(folder, re.sub(r"\W+", "_", plan.target) + ".mlir")
-    with open(path, "w", encoding="utf-8") as stream:
-        stream.write(text)
+    path = os.path.join(cache.folder(), "emitted", re.sub(r"\W+", "_", plan.target) + ".mlir")
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise Refused(f"the text cannot be written to {path} ({error.strerror}); set XDG_CACHE_HOME") from error
     return path

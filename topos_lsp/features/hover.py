@@ -10,11 +10,13 @@ from pygls.capabilities import get_capability
 
 from topos_core.document import marks as words
 from topos_core.document import phrases
+from topos_core.document.display import display
 from topos_core.document.ranking import order
 from topos_lsp.documents import Document
 from topos_lsp.files import File
 from topos_lsp.markdown import bold_verdict, content, escape
 from topos_lsp.plan import Plan
+from topos_lsp.positions import Text
 from topos_lsp.server import Server
 from topos_lsp.view import View
 
@@ -93,7 +95,7 @@ class _Found:
             yield self._verdict(words.stale(self.plan.stale.since, self.plan.stale.reason))
         line = f"{document['target']}, {words.request(document['consumer'], document['fidelity'], document['machine'])}"
         if home.interpreter is not None:
-            line += f"; {words.interpreter(home.interpreter.path, home.interpreter.origin)}"
+            line += f"; {words.interpreter(home.interpreter.path, home.interpreter.origin, home.interpreter.skipped)}"
         yield self._text(line)
 
     def _regions(self, values: list[int], named: set[str]) -> list[list[Mapping[str, Any]]]:
@@ -135,21 +137,24 @@ class _Found:
             yield self._text(text)
         if len(shown) > _MOST_OPS:
             yield self._text(words.more_ops(len(shown) - _MOST_OPS))
-        if not in_region:
+        if not in_region and any(document["names"][ops["name"][v]] not in _SOURCES for v in values):
             yield self._verdict(words.op_outside())
 
     def _observed(self, place: int) -> Iterator[str]:
         document = self.seen.document
         for row in self.seen.observations[place]:
             observation = document["observations"][row]
-            kept = None
+            kind, called = observation["kind"], observation["name"]
+            blocked, kept = [], None
             for region in document["regions"]:
+                title = region["headline"].rpartition(": ")[0]
+                if region["id"] in observation["blocks"]:
+                    blocked.append(title)
                 for name, values in region["named"].items():
                     if region["verdict"] == "taken" and observation["value"] in values:
-                        kept = f"{name} of {region['id']}"
-            name = observation["name"] or None
-            reader = phrases.reader(observation["kind"], None)
-            yield words.observed(name, reader, observation["blocks"], kept)
+                        kept = f"{name} of {title}"
+            value = called if kind == "observe" and called else _written(document, observation["value_span"])
+            yield words.observed(value, phrases.reader(kind, called), list(dict.fromkeys(blocked)), kept)
 
     def _at(self, place: int) -> None:
         self.span = self.seen.anchors.starts[place], self.seen.anchors.ends[place]
@@ -166,6 +171,17 @@ class _Found:
 
 
 _READING = ("TP101", "TP102")
+_SOURCES = ("input", "parameter", "constant")  # they stand in the program and do not run
+_LONGEST = 60
+
+
+def _written(document: Mapping[str, Any], place: Mapping[str, Any]) -> str | None:
+    """Gives the expression at a place where it is short and stands on one line."""
+    if place["path"] not in document["paths"] or place["line"] != place["end_line"]:
+        return None
+    text = Text(document["sources"][document["paths"].index(place["path"])])
+    found = text.line(place["line"] - 1)[place["column"] : place["end_column"]].strip()
+    return display(found) if 0 < len(found) <= _LONGEST else None
 
 
 def _state(

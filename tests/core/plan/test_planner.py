@@ -282,6 +282,20 @@ def test_the_free_place_is_downstream_or_upstream_and_never_beside() -> None:
     assert decision(planner(tape, [deep]).plan(REFERENCE), deep).nearest_free == out
 
 
+def test_what_is_made_of_parameters_alone_is_no_free_place() -> None:
+    b = TapeBuilder()
+    x, w = b.input("x", "f32[256,256]"), b.parameter("w", "f32[256,256]")
+    turned = b.op("permute", w, order=(1, 0))
+    product = b.op("matmul", b.op("abs", x), turned, accumulate="f32")
+    out = b.op("exp", b.op("neg", product))
+    b.observe(product, "product")
+    tape = b.tape(out)
+    m = match(tape, "linear_bias_activation", out, {"x": x, "w": turned})
+    assert (
+        decision(planner(tape, [m]).plan(REFERENCE), m).nearest_free == out
+    )  # two steps down; `turned` is one step up
+
+
 def test_an_observed_movement_value_blocks_too() -> None:
     plan, _, m = plan_net("whole", observe=["windows"])
     assert story(plan, m) == {"whole": ("blocked", "TP101")}

@@ -70,6 +70,12 @@ def test_an_environment_that_cannot_serve_is_skipped_with_its_reason(project, ar
     assert why in found.skipped[0]
 
 
+def test_an_environment_that_leads_nowhere_is_skipped_with_its_reason(project):
+    (project / ".venv").symlink_to(project / "gone")
+    found = check(project, sys.executable, "runs topos")
+    assert found.skipped == (f"{project}/.venv has no Python",)
+
+
 def test_a_setting_that_is_no_executable_is_told(project):
     with pytest.raises(ConfigurationError, match="no executable file"):
         find_interpreter(str(project), Settings(interpreter="/nowhere/python"), trusted=True, environment={})

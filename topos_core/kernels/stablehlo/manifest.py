@@ -17,7 +17,7 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.stablehlo.fidelity import measured
-from topos_core.matching.facts import ConvolutionFacts, NormFacts, WindowReduceFacts
+from topos_core.matching.facts import ConvolutionFacts, EpilogueFacts, NormFacts, WindowReduceFacts
 from topos_core.matching.match import Match
 from topos_core.matching.order import LAST
 from topos_core.tape.tape import Tape
@@ -93,11 +93,12 @@ def _batch_norm(name: str, flops_per_element: int) -> Offering:
 
 
 def _conv_bn_activation(tape: Tape, match: Match) -> Offer | Decline:
-    return Decline(
-        "TP206",
-        "no-kernel",
-        "StableHLO has no op for the whole chain; its convolution and batch norm are raised themselves",
+    facts = match.facts
+    assert isinstance(facts, EpilogueFacts)
+    raised = (
+        "convolution is raised itself" if facts.norm is None else "convolution and batch norm are raised themselves"
     )
+    return Decline("TP206", "no-kernel", f"StableHLO has no op for the whole chain; its {raised}")
 
 
 ROWS: Final[Mapping[str, Offering]] = MappingProxyType(

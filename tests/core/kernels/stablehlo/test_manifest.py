@@ -59,7 +59,8 @@ def test_a_batch_norm_counts_its_named_results_as_written():
 @pytest.mark.parametrize(
     ("record", "options", "changes", "code", "words"),
     [
-        (epilogue, {"bias": True}, {}, "TP206", "convolution and batch norm are raised themselves"),
+        (epilogue, {"bias": True}, {}, "TP206", "; its convolution is raised itself"),
+        (epilogue, {"norm": True}, {}, "TP206", "; its convolution and batch norm are raised themselves"),
         (batch_norm, {"dtype": "f64"}, {"epsilon": 0.1}, "TP207", "0.1 is no f32 number"),
         (window_reduce, {"dtype": "i32"}, {"scale": 0.25}, "TP207", "an average of i32"),
     ],
