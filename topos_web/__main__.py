@@ -36,20 +36,21 @@ def _view(options: argparse.Namespace, stop: server.Stop) -> int:
         return 2
     show = not options.no_browser and has_screen()
     told: set[str] = set()
+    page: list[str] = []
+
+    def say(text: str) -> None:
+        print(f"topos view: {text}", file=sys.stderr, flush=True)
 
     def listening(url: str) -> None:
         print(url, flush=True)
+        page.append(url)
+        names = planner.targets()
+        what = names[0] if len(names) == 1 else f"{len(names)} targets"
+        say(f"tracing {what}; {'the page shows' if show else 'here follows'} each plan as soon as there is one")
         if show:
             webbrowser.open(url)
 
-    unused = {profile["target"]: profile["file"] for profile in profiles}
-
     def traced(moved: Sequence[Plan]) -> None:
-        for target in [target for target in unused if target in {plan.target for plan in moved}]:
-            del unused[target]
-        for target, file in unused.items():
-            print(f"topos view: {file} measures {target}, which is none of the targets", file=sys.stderr, flush=True)
-        unused.clear()  # told once
         for plan in moved:
             if plan.error is not None:
                 print("\n".join(error_lines(plan.error, colour=False)), file=sys.stderr, flush=True)
@@ -57,9 +58,19 @@ def _view(options: argparse.Namespace, stop: server.Stop) -> int:
                 told.add(plan.target)
                 print(render_plan(plan.document), flush=True)
 
+    def rested(plans: Sequence[Plan]) -> None:
+        if not page or stop.asked is not None:
+            return  # told once, and not on the way out
+        known = {plan.target for plan in plans}
+        for profile in profiles:
+            if profile["target"] not in known:
+                say(f"{profile['file']} measures {profile['target']}, which is none of the targets")
+        say(f"the page at {page.pop()} follows every save; Ctrl+C ends it")
+
     server.serve(
-        planner, options.port, stop, profiles=profiles, framed=options.framed, listening=listening, traced=traced
-    )
+        planner, options.port, stop, profiles=profiles, framed=options.framed, listening=listening, traced=traced,
+        rested=rested,
+    )  # fmt: skip
     return 0
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from topos_core.errors import ConfigurationError, ToposError
@@ -32,7 +31,6 @@ class AgentPlanner:
         self._dims = dims
         self._of_target: dict[str, Workspace] = {}
         self._read: dict[str, frozenset[str]] = {}
-        self._lock = threading.Lock()
         self._progress: Progress = untold
         self._at = ""
         self._cancelled = False
@@ -48,14 +46,11 @@ class AgentPlanner:
         self._cancelled = True
         self._projects.cancel()
 
-    def trace(self, progress: Progress = untold) -> Sequence[Traced]:
-        """Traces every target anew; what fails is told, and stops none of the others."""
-        with self._lock:
-            self._cancelled, self._progress = False, progress
-            traced: list[Traced] = []
-            for target in self._targets:
-                traced += self._trace(target)
-            return traced
+    def trace(self, progress: Progress = untold) -> Iterator[Traced]:
+        """Traces every target anew and gives each when it is traced; what fails is told, and stops none of the others."""
+        self._cancelled, self._progress = False, progress
+        for target in self._targets:
+            yield from self._trace(target)
 
     def changes(self, target: str, options: Options) -> Mapping[str, Any]:
         """Plans a traced target again under other options and gives what differs."""

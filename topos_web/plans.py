@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -52,8 +52,8 @@ class Planner(Protocol):
         """Names what is traced, as the command line gave it."""
         ...
 
-    def trace(self, progress: Progress = untold) -> Sequence[Traced]:
-        """Traces every target anew."""
+    def trace(self, progress: Progress = untold) -> Iterator[Traced]:
+        """Traces every target anew, one after the other; gives each as soon as it is traced, in the command line's order."""
         ...
 
     def cancel(self) -> None:
@@ -121,7 +121,10 @@ class Plan:
 
 @dataclass(slots=True)
 class Plans:
-    """All targets' states; replaced whole under a lock, read without one."""
+    """All targets' states; replaced whole under a lock, read without one.
+
+    `changed` is told every state as soon as its target is traced, `progressed` None when the trace is over.
+    """
 
     planner: Planner
     changed: Callable[[Sequence[Plan]], None] = lambda plans: None
@@ -146,18 +149,35 @@ class Plans:
     def refresh(self) -> tuple[Plan, ...]:
         """Traces every target; keeps the last good document of one that fails now. Returns the states that changed."""
         with self._lock:
+            before = self._plans
+            found: dict[str, Plan] = {}
+            moved: list[Plan] = []
             try:
-                traced = self.planner.trace(self._progress(time.monotonic()))
+                for traced in self.planner.trace(self._progress(time.monotonic())):
+                    states = self._with_their_file(traced) or [self._next(traced)]
+                    found |= {plan.id: plan for plan in states}
+                    left = {id: plan for id, plan in self._plans.items() if not _failed_whole(plan, traced)}
+                    moved += self._now(left | {plan.id: plan for plan in states})
+                for old in before.values():  # a mark that an edit removed: the plan stays, with the reason
+                    if old.id not in found and old.document is not None:
+                        found[old.id] = self._next(Traced(old.target, None, _unmarked(old.target)))
+                moved += self._now(found)
             finally:
                 self._at(None)
-            plans = {plan_id(t.target): self._next(t) for t in traced}
-            for old in self._plans.values():  # a mark that an edit removed: the plan stays, with the reason
-                if old.id not in plans and old.document is not None:
-                    plans[old.id] = self._next(Traced(old.target, None, _gone(old.target, traced)))
-            moved = tuple(p for p in plans.values() if p is not self._plans.get(p.id))
-            self._plans = plans
-        self.changed(moved)
+        return tuple(moved)
+
+    def _now(self, plans: dict[str, Plan]) -> list[Plan]:
+        """Replaces all states, and tells those that are new."""
+        moved = [plan for plan in plans.values() if plan is not self._plans.get(plan.id)]
+        self._plans = plans
+        if moved:
+            self.changed(moved)
         return moved
+
+    def _with_their_file(self, traced: Traced) -> list[Plan]:
+        """Gives the states of entries whose whole file failed: they stay, with its error, in place of the file."""
+        entries = [old for old in self._plans.values() if old.target.startswith(f"{traced.target}:") and old.document]
+        return [self._next(Traced(old.target, None, traced.error)) for old in entries if traced.error is not None]
 
     def _progress(self, begun: float) -> Progress:
         return lambda target, step, done, total: self._at(Running(target, step, done, total, begun))
@@ -185,10 +205,12 @@ def plan_id(target: str) -> str:
     return hashlib.sha256(target.encode()).hexdigest()[:8]
 
 
-def _gone(target: str, traced: Sequence[Traced]) -> Failure:
-    for other in traced:  # the whole file failed: its error stands under the file's own name
-        if other.error is not None and target.startswith(other.target):
-            return other.error
+def _failed_whole(plan: Plan, traced: Traced) -> bool:
+    """Whether a state is the failure of a whole file of which an entry is traced now."""
+    return plan.document is None and traced.target.startswith(f"{plan.target}:")
+
+
+def _unmarked(target: str) -> Failure:
     message = f"{target} is no longer a marked entry; mark it again or restart topos view"
     place = {"path": None, "line": None, "column": None, "end_line": None, "end_column": None}
     return {"code": "TP402", "message": message, **place, "related": [], "output": ""}

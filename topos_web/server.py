@@ -77,8 +77,12 @@ def serve(
     framed: bool = False,
     listening: Callable[[str], None],
     traced: Callable[[Sequence[Plan]], None],
+    rested: Callable[[Sequence[Plan]], None],
 ) -> None:
-    """Serves until `stop` is asked; calls `listening` with the URL at once and `traced` after every trace that changed a plan.
+    """Serves until `stop` is asked.
+
+    Calls `listening` with the URL at once, `traced` with every plan that changed as soon as its target is traced, and `rested`
+    with all plans after every trace of all targets.
 
     `framed` lets VS Code show the page in a panel of its own; otherwise no page may hold it in a frame.
     """
@@ -92,6 +96,8 @@ def serve(
         hub.publish("traced", {"plans": [plan.id for plan in plans.all()]})
 
     def progressed(running: Running | None) -> None:
+        if running is None:
+            rested(plans.all())
         hub.publish("tracing", told(running))
 
     plans = Plans(planner, changed, profiles, progressed)

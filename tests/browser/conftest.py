@@ -27,6 +27,7 @@ def browser() -> Iterator[Any]:
         pytest.skip("the package chromium is missing (apt-get install chromium)")
     playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is missing")
     with playwright.sync_playwright() as driver:
+        playwright.expect.set_options(timeout=20_000)  # a busy machine is no fault of the page
         opened = driver.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
         yield opened
         opened.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from topos_core.document.changes import changes
@@ -26,10 +26,10 @@ class GivenPlanner:
     def targets(self) -> Sequence[str]:
         return [traced.target for traced in self.traced]
 
-    def trace(self, progress: Progress = untold) -> Sequence[Traced]:
-        for traced in self.traced:
+    def trace(self, progress: Progress = untold) -> Iterator[Traced]:
+        for traced in tuple(self.traced):
             progress(traced.target, "importing", 0, 2)
-        return list(self.traced)
+            yield traced
 
     def cancel(self) -> None:
         pass

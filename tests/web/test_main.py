@@ -72,6 +72,29 @@ def test_the_url_comes_first_and_the_plan_after_it() -> None:
         head = process.stdout.readline()
         assert head.startswith("examples/observed.py:hidden_observed")
         assert "1 blocked" in process.stdout.readline()
+        assert process.stderr is not None
+        assert process.stderr.readline() == (
+            "topos view: tracing examples/observed.py:hidden_observed; here follows each plan as soon as there is one\n"
+        )
+        assert process.stderr.readline() == f"topos view: the page at {url} follows every save; Ctrl+C ends it\n"
+
+
+def test_each_of_several_plans_is_printed_when_its_target_is_traced(tmp_path: Path) -> None:
+    """The second target waits for the first to be printed: if all came at the end, none would."""
+    (tmp_path / "a.py").write_text(MODEL)
+    waits = (
+        "import pathlib, time\nwhile not pathlib.Path(__file__).with_name('go on').exists():\n    time.sleep(0.01)\n"
+    )
+    (tmp_path / "b.py").write_text(waits + MODEL)
+    with view(str(tmp_path / "a.py"), str(tmp_path / "b.py")) as (process, url):
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("a.py:main")
+        assert [plan["target"] for plan in get(url, "api/v1/plans")] == ["a.py:main"]
+        assert get(url, "api/v1/trace")["running"]["target"] == "b.py"
+        (tmp_path / "go on").touch()
+        while not process.stdout.readline().startswith("b.py:main"):
+            pass
+        assert [plan["target"] for plan in get(url, "api/v1/plans")] == ["a.py:main", "b.py:main"]
 
 
 def test_a_real_model_is_served_in_all_tiers() -> None:
@@ -211,6 +234,7 @@ def test_a_syntax_error_is_told_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(MODEL.replace("* 2.0", "*"))
     with view(str(tmp_path / "model.py")) as (process, url):
         assert process.stderr is not None
+        assert process.stderr.readline().startswith("topos view: tracing model.py; here follows each plan")
         assert process.stderr.readline().strip() == "model.py:8:29: error[TP403]: syntax error: invalid syntax"
         failed = get(url, "api/v1/plans")[0]
     assert (failed["error"]["line"], failed["error"]["column"]) == (8, 28)

@@ -1,6 +1,6 @@
 /** What the server traces: the page's first sight before there is a plan, and a word in the top bar behind every save. */
 
-import type { Running } from '../data/document';
+import type { PlanState, Running } from '../data/document';
 import type { Source } from '../data/source';
 
 export class Tracing {
@@ -20,6 +20,11 @@ export class Tracing {
   /** Asks what is being traced; the events tell the rest. */
   async ask(): Promise<void> {
     if (this.source.live) await this.take(() => this.source.tracing());
+  }
+
+  /** The targets of the command line without a state so far; all are told of once the trace is over. */
+  missing(plans: readonly PlanState[]): string[] {
+    return this.running ? this.targets.filter((target) => !plans.some((plan) => isOf(plan, target))) : [];
   }
 
   cancel = (): Promise<void> => this.take(() => this.source.cancelTrace());
@@ -50,3 +55,6 @@ export class Tracing {
     }
   }
 }
+
+/** Whether a plan is a target of the command line, or an entry of the file that this names. */
+export const isOf = (plan: PlanState, target: string): boolean => plan.target === target || plan.target.startsWith(`${target}:`);

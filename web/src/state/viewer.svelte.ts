@@ -93,6 +93,11 @@ export class Viewer {
   private firstOpen: ReadonlySet<number> = new Set();
   private wanted: View = {};
   private loading = 0;
+  /** What is being loaded: a plan and its revision. */
+  private underway = '';
+  /** How often it was asked which plans there are, and the newest of these questions that was answered. */
+  private asked = 0;
+  private told = 0;
 
   constructor(
     readonly source: Source,
@@ -114,36 +119,64 @@ export class Viewer {
       });
     });
     addEventListener('hashchange', () => void this.follow());
-    await Promise.all([this.refresh(), this.tracing.ask()]);
+    await this.refresh();
     await opened;
-    if (this.waiting) await Promise.all([this.refresh(), this.tracing.ask()]); // what ended before anybody listened
+    await this.refresh(); // what was traced before anybody listened
   }
 
   private async heard(event: PlanEvent): Promise<void> {
     if (event.kind === 'lost') this.connected = false;
     else if (event.kind === 'broken') this.trouble = { code: 'internal', message: event.message };
-    else if (event.kind === 'tracing') this.tracing.heard(event.running);
-    else if (event.kind === 'open') {
+    else if (event.kind === 'tracing') {
+      this.tracing.heard(event.running);
+      if (!event.running) await this.refresh();
+    } else if (event.kind === 'open') {
       const back = !this.connected;
       this.connected = true;
-      if (back) await Promise.all([this.refresh(), this.tracing.ask()]);
+      if (back) await this.refresh();
     } else if (event.kind === 'traced') await this.refresh();
   }
 
-  /** Asks which plans there are, and loads the one on the page where it has changed. */
+  /** Asks what is traced and which plans there are, and loads the one for the page where it has changed. */
   async refresh(): Promise<void> {
+    const turn = ++this.asked;
+    const state = this.tracing.ask();
+    let next: PlanState | undefined;
     try {
-      this.plans = await this.source.plans();
+      if (this.wanted.plan !== undefined) await state;
+      const more = this.tracing.running !== null; // known before the list: what is missing in it then may come
+      const plans = await this.source.plans();
+      await state;
+      if (turn < this.told) return; // a later question was answered before
+      this.told = turn;
+      this.plans = plans;
+      next = this.next(more);
     } catch (error) {
       this.fail(error);
       return;
     } finally {
       this.answered = true;
     }
-    const wanted = this.wanted.plan ?? this.planId;
-    const next = this.plans.find((plan) => plan.id === wanted) ?? this.plans.find((plan) => plan.graph) ?? this.plans[0];
-    if (!next) return;
+    if (!next || this.underway === naming(next)) return;
     if (next.id !== this.planId || next.revision !== this.skeleton?.revision) await this.show(next.id);
+  }
+
+  /** The plan for the page: the one that is asked for, which may still come; else the one that is drawn; else the first that can be. */
+  private next(more: boolean): PlanState | undefined {
+    const { wanted, planId, plans } = this;
+    if (wanted.plan !== undefined) {
+      const asked = plans.find((plan) => plan.id === wanted.plan);
+      if (asked || more) return asked;
+      this.wanted = { ...wanted, plan: undefined };
+    }
+    const shown = plans.find((plan) => plan.id === planId);
+    return shown?.graph ? shown : (plans.find((plan) => plan.graph) ?? shown ?? plans[0]);
+  }
+
+  /** Shows a plan that the reader picks, as soon as there is one, instead of what the address asks for. */
+  async pick(id: string): Promise<void> {
+    this.wanted = { plan: id };
+    await this.show(id);
   }
 
   /** Merges another plan into the drawing: another target's, or this one's before the last save; null ends it. */
@@ -163,9 +196,11 @@ export class Viewer {
     const drawn = same && this.model !== null;
     this.planId = id;
     if (!state?.graph) {
-      if (!same) [this.model, this.tree, this.plan, this.base, this.scene, this.skeleton] = [null, null, null, null, null, null];
+      this.underway = '';
+      if (!same) [this.compared, this.model, this.tree, this.plan, this.base, this.scene, this.skeleton] = [null, null, null, null, null, null, null];
       return;
     }
+    this.underway = naming(state);
     this.busy = 'loading the plan';
     const compare = this.wanted.compare ?? (same && !this.renumber ? this.compared?.name : undefined);
     try {
@@ -201,7 +236,10 @@ export class Viewer {
     } catch (error) {
       this.fail(error);
     } finally {
-      if (turn === this.loading) this.busy = null;
+      if (turn === this.loading) {
+        this.busy = null;
+        this.underway = '';
+      }
     }
   }
 
@@ -260,7 +298,7 @@ export class Viewer {
   private async follow(): Promise<void> {
     if (location.hash === this.url()) return;
     this.wanted = read(location.hash);
-    if (this.wanted.plan && this.wanted.plan !== this.planId) await this.show(this.wanted.plan);
+    if (this.wanted.plan && this.wanted.plan !== this.planId) await this.refresh();
     else if (this.tree) {
       if (this.whatif.allowed) await this.whatif.follow(optionsOf(this.wanted));
       this.restore(this.wanted);
@@ -351,3 +389,5 @@ export class Viewer {
     this.selectRegion((next ?? regions[direction > 0 ? 0 : regions.length - 1]).id);
   }
 }
+
+const naming = (plan: PlanState): string => `${plan.id}@${plan.revision}`;
