@@ -17,30 +17,37 @@ import ctypes
 import os
 import threading
 import time
+from array import array
 from functools import cache
 from typing import Any, Final
 
 from topos_core.kernels.library import Kernel, kernel
 from topos_core.kernels.processors import apart, current_processor
-from topos_core.kernels.vocabulary.blocks import CREW, WORKER, index
+from topos_core.kernels.vocabulary.blocks import CREW, LINE, WORKER, index
 
 SPINS: Final = 4000
 """Pauses that an idle worker stays awake for: 40 to 150 microseconds."""
 SPREAD_SECONDS: Final = 0.05
 """How long workers stay where they were sent while their caller does not move; its processors may have changed by then."""
-MOST_WORKERS: Final = 255
-_LINE: Final = 64
+MOST: Final = 32
+"""Threads that a job can have: a ticket has so many bits for slots."""
 _WORD: Final = 8
 
 
-def run_on(threads: int, job: Kernel, block: int) -> None:
-    """Runs a kernel on up to so many threads, the calling one included; every slot of the job runs exactly once."""
+def run_on(threads: int, job: Kernel, block: array[int]) -> None:
+    """Runs a kernel on up to so many threads, the calling one included; every slot of the job runs exactly once.
+
+    Args:
+        threads: At least 2.
+        job: A kernel of a block whose first word is the address of its counters, for one worker.
+        block: Its argument block.
+    """
     crew = _crew(os.getpid())
     if not crew.busy.acquire(blocking=False):
-        job.call(block, 0)
+        job.call(block.buffer_info()[0], 0)
         return
     try:
-        crew.run(threads, job, block)
+        crew.run(min(threads, MOST), job, block)
     finally:
         crew.busy.release()
 
@@ -63,15 +70,17 @@ class _Crew:
         self.follow = kernel("crew", "follow")
         for each in (self.lead, self.follow):
             assert each.address  # before there are threads: a fork must meet none of them while it compiles
-        lines = -(-len(CREW) * _WORD // _LINE)
+        lines = -(-len(CREW) * _WORD // LINE)
         python = ctypes.pythonapi
         python.PyMem_RawCalloc.restype = ctypes.c_size_t
-        start: int = python.PyMem_RawCalloc(ctypes.c_size_t(lines + MOST_WORKERS + 1), ctypes.c_size_t(_LINE))
+        start: int = python.PyMem_RawCalloc(ctypes.c_size_t(lines + 2 * MOST + 1), ctypes.c_size_t(LINE))
         if not start:
             raise MemoryError
-        self.address = start + -start % _LINE
+        self.address = start + -start % LINE
         self.words = (ctypes.c_int64 * len(CREW)).from_address(self.address)
-        self._set("workers", self.address + lines * _LINE)
+        self.counters = self.address + lines * LINE
+        self._set("counters", self.counters)
+        self._set("workers", self.counters + (MOST + 1) * LINE)
         self._set("lock", _address(python.PyThread_acquire_lock))
         self._set("unlock", _address(python.PyThread_release_lock))
         self._set("spins", SPINS)
@@ -79,13 +88,13 @@ class _Crew:
         self.placed = (-1, 0)
         self.until = 0.0
 
-    def run(self, threads: int, job: Kernel, block: int) -> None:
-        helpers = min(threads - 1, MOST_WORKERS)
-        while len(self.workers) < helpers:
+    def run(self, threads: int, job: Kernel, block: array[int]) -> None:
+        while len(self.workers) < threads - 1:
             self.workers.append(self._hire(len(self.workers)))
         self._spread()
         words = self.words
-        words[_KERNEL], words[_BLOCK], words[_HELPERS] = job.address, block, helpers
+        block[0] = self.counters
+        words[_KERNEL], words[_BLOCK], words[_HELPERS] = job.address, block.buffer_info()[0], threads - 1
         self.lead.call(self.address, threads)
 
     def _hire(self, number: int) -> threading.Thread:
@@ -94,6 +103,7 @@ class _Crew:
         words = (ctypes.c_int64 * len(WORKER)).from_address(address)
         words[index(WORKER, "crew")] = self.address
         words[index(WORKER, "gate")] = _closed_gate()
+        words[index(WORKER, "slot")] = number + 1
         thread = threading.Thread(target=self.follow.call, args=(address, 0), name="topos worker", daemon=True)
         thread.start()
         return thread

@@ -2,12 +2,15 @@ import ctypes
 import os
 import threading
 import time
+from array import array
+from pathlib import Path
 
 import pytest
 
+from topos_core.kernels import bodies
 from topos_core.kernels.library import SIGNATURE, Kernel, Loaded
 from topos_core.kernels.processors import apart, current_processor
-from topos_core.kernels.workers import run_on
+from topos_core.kernels.workers import MOST, run_on
 
 
 def job(function):
@@ -16,12 +19,39 @@ def job(function):
     return Kernel("job", (), lambda: Loaded(ctypes.cast(call, ctypes.c_void_p).value, call, None))
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def block():
+    """Makes an argument block for a job that looks at nothing in it."""
+    return array("q", [0])
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8, MOST])
 def test_every_slot_of_every_job_runs_exactly_once(threads):
     for _ in range(200):
         slots = []
-        run_on(threads, job(lambda block, slot, slots=slots: slots.append((block, slot))), 7)
-        assert sorted(slots) == [(7, slot) for slot in range(threads)]
+        given = block()
+        run_on(threads, job(lambda block, slot, slots=slots: slots.append((block, slot))), given)
+        assert sorted(slots) == [(given.buffer_info()[0], slot) for slot in range(threads)]
+
+
+def test_more_threads_than_a_ticket_has_bits_for():
+    slots = []
+    run_on(MOST + 9, job(lambda block, slot: slots.append(slot)), block())
+    assert sorted(slots) == list(range(MOST))
+
+
+def test_a_worker_has_the_same_part_of_every_job():
+    """Slot 0 is the caller's; with all workers awake, each takes its own, so that its items are in its caches."""
+    seen = []
+    for _ in range(20):
+        meeting = threading.Barrier(3)
+
+        def work(block, slot, meeting=meeting):
+            seen.append((slot, threading.get_ident()))
+            meeting.wait(60)
+
+        run_on(3, job(work), block())
+    assert (0, threading.get_ident()) in seen
+    assert len({thread for slot, thread in seen if slot == 0}) == 1
 
 
 def test_callers_that_meet_finish_each_by_itself():
@@ -29,11 +59,12 @@ def test_callers_that_meet_finish_each_by_itself():
 
     def call(number):
         for _ in range(100):
-            slots = []
-            run_on(3, job(lambda block, slot, slots=slots: slots.append(block)), number)
+            slots, given = [], block()
+            run_on(3, job(lambda block, slot, slots=slots: slots.append(block)), given)
             # a busy crew leaves the whole job to its caller, which runs it as slot 0
-            if slots not in ([number], [number] * 3):
-                failures.append(slots)
+            address = given.buffer_info()[0]
+            if slots not in ([address], [address] * 3):
+                failures.append((number, slots))
 
     callers = [threading.Thread(target=call, args=(number,)) for number in range(4)]
     for caller in callers:
@@ -45,12 +76,12 @@ def test_callers_that_meet_finish_each_by_itself():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_hires_its_own_crew():
-    run_on(2, job(lambda block, slot: None), 0)
+    run_on(2, job(lambda block, slot: None), block())
     child = os.fork()
     if child == 0:
         slots = []
         try:
-            run_on(2, job(lambda block, slot: slots.append(slot)), 0)
+            run_on(2, job(lambda block, slot: slots.append(slot)), block())
         finally:
             os._exit(0 if sorted(slots) == [0, 1] else 1)
     assert os.waitpid(child, 0)[1] == 0
@@ -60,7 +91,7 @@ def test_a_job_always_wakes_the_workers_it_asks_for():
     """Each slot waits for the other one, after a pause of about as long as a worker stays awake."""
     for attempt in range(300):
         meeting = threading.Barrier(2)
-        run_on(2, job(lambda block, slot, meeting=meeting: meeting.wait(60)), 0)
+        run_on(2, job(lambda block, slot, meeting=meeting: meeting.wait(60)), block())
         assert not meeting.broken
         time.sleep(attempt % 30 * 1e-5)
 
@@ -82,7 +113,7 @@ def test_workers_stay_off_their_callers_processor():
                 seen[threading.get_native_id()] = os.sched_getaffinity(0)
                 meeting.wait(60)
 
-            run_on(2, job(look), 0)
+            run_on(2, job(look), block())
             own = seen.pop(threading.get_native_id())
             (workers,) = seen.values()
             assert own == usable
@@ -102,3 +133,13 @@ def test_a_thread_without_another_processor_stays():
             assert os.sched_getaffinity(0) == {min(usable)}
         finally:
             os.sched_setaffinity(0, usable)
+
+
+def test_every_kernel_takes_its_items_through_the_parts_of_workers():
+    """A kernel that counted by itself in the counters' first word would miss items or do them twice."""
+    folder = Path(bodies.__path__[0])
+    for path in folder.glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert 'get(args, "counter")' not in text, path.name
+        assert 'word("counter")' not in text, path.name
+        assert "atomic_rmw" not in text, path.name

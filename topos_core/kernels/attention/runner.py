@@ -14,7 +14,7 @@ import numpy as np
 
 from topos_core.kernels.convolution.tables import tile_table
 from topos_core.kernels.host import host
-from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
+from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
 from topos_core.kernels.library import Kernel, kernel
 from topos_core.kernels.rows import Rows, copied_rows, dense_rows, rows_of, scatter
 from topos_core.kernels.tiles import tiles
@@ -180,6 +180,8 @@ class Runner:
         extents, slot = self.facts.extents, self._slot()
         batch = extents["b"]
         flops = 2 * batch * extents["i"] * extents["j"] * (extents["d"] + extents["e"])
+        threads = max(1, min(threads, flops // THREAD_FLOPS))
+        slot["slot_bytes"] = spaced(slot["slot_bytes"], threads)
         rows: dict[str, Rows] = {}
         copied = set()
         for name, values in arrays.items():
@@ -227,7 +229,7 @@ class Runner:
             "tiles": address_of(table),
         })  # fmt: skip
         return Cut(
-            threads=max(1, min(threads, flops // THREAD_FLOPS)), copied=frozenset(copied), result=in_place, keys=keys,
+            threads=threads, copied=frozenset(copied), result=in_place, keys=keys,
             attention=attention, packed=len(k_at) * step, checks=len(k_at) * panels,
             keep=(rows, out, k_at, v_at, packed_at, numbers, key_offsets, value_offsets, table),
         )  # fmt: skip

@@ -13,9 +13,10 @@ from topos_core.kernels.host import Host
 from topos_core.kernels.tiles import tiles
 from topos_core.kernels.vocabulary.blocks import ATTENTION, TILE
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import call, loader, reader, smaller, storer, take, word, writer
+from topos_core.kernels.vocabulary.memory import call, loader, reader, smaller, storer, word, writer
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.totals import row_map_total, row_maximum
 from topos_core.kernels.vocabulary.transcendental import exp
 
@@ -52,7 +53,7 @@ def kernel(host: Host, dtype: str) -> Any:
         between = get(args, "mask") | get(args, "keep") | get(args, "also") | get(args, "bias")
         plain = 1 if between == 0 and scale > number(0) else 0
         put(block, "resume", 0)
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             batch = item // get(args, "blocks")
             # the last block of a causal mask is the longest: it goes first
@@ -139,7 +140,7 @@ def kernel(host: Host, dtype: str) -> Any:
                             number(rescale / load_double(total, row + k)), smaller(vectors * lanes, values - column),
                         )  # fmt: skip
                 column += vectors * lanes
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return attend
 

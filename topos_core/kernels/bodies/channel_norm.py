@@ -12,9 +12,10 @@ from typing import Any
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import NORM
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, reader, smaller, square_root, storer, take
+from topos_core.kernels.vocabulary.memory import loader, reader, smaller, square_root, storer
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.totals import row_totals
 
 get = reader(NORM)
@@ -38,7 +39,7 @@ def kernel(host: Host, dtype: str) -> Any:
         sums = get(args, "scratch") + worker * get(args, "slot_bytes")
         count = wide(outer * inner)
         epsilon = load_double(get(args, "epsilon"), 0)
-        channel = take(get(args, "counter"))
+        channel = take(args, worker)
         while channel < channels:
             for k in range(3):
                 store_double(sums, k, 0.0)
@@ -75,7 +76,7 @@ def kernel(host: Host, dtype: str) -> Any:
             for plane in range(outer):
                 at = (plane * channels + channel) * inner * size
                 normalise(get(args, "out") + at, get(args, "x") + at, center, factor_here, summand_here, inner)
-            channel = take(get(args, "counter"))
+            channel = take(args, worker)
 
     return norm
 

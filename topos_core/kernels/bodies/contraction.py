@@ -19,11 +19,11 @@ from topos_core.kernels.vocabulary.memory import (
     set_word,
     smaller,
     storer,
-    take,
     word,
     writer,
 )
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 
 get = reader(CONTRACTION)
 put = writer(TILE)
@@ -56,7 +56,7 @@ def kernel(host: Host, dtype: str) -> Any:
         put(block, "runs", runs)
         put(block, "residual", 0)
         put(block, "finished", 0)
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             split = item % get(args, "splits")
             item //= get(args, "splits")
@@ -173,6 +173,6 @@ def kernel(host: Host, dtype: str) -> Any:
                         call(word(table, FINISH + 1), block, args)
                     row += present
                 position += block_vectors * lanes
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return contract

@@ -13,8 +13,9 @@ import numpy as np
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import PAIR
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, logarithm, reader, smaller, storer, take, word
+from topos_core.kernels.vocabulary.memory import loader, logarithm, reader, smaller, storer, word
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.totals import row_maximum, row_totals
 from topos_core.kernels.vocabulary.transcendental import exp
 from topos_core.tape.type import numpy_dtype
@@ -37,7 +38,7 @@ def kernel(host: Host, dtype: str, target: str) -> Any:
 
     def by_class(args, worker):  # type: ignore[no-untyped-def]
         columns = get(args, "columns")
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             first = item * get(args, "chunk")
             for row in range(first, smaller(get(args, "count"), first + get(args, "chunk"))):
@@ -49,12 +50,12 @@ def kernel(host: Host, dtype: str, target: str) -> Any:
                     top = top if top < highest else highest
                     add_powers(total, x, top, columns)
                     store(total, 0, logarithm(load(total, 0)) - (wide(load_one(x, chosen)) - wide(top)))
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     def by_probability(args, worker):  # type: ignore[no-untyped-def]
         columns = get(args, "columns")
         sums = get(args, "scratch") + worker * get(args, "slot_bytes")
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             first = item * get(args, "chunk")
             for row in range(first, smaller(get(args, "count"), first + get(args, "chunk"))):
@@ -66,7 +67,7 @@ def kernel(host: Host, dtype: str, target: str) -> Any:
                 add_weighted(sums + 8, x, weights, top, columns)
                 loss = logarithm(load(sums, 0)) * load(sums, 1) - load(sums, 2)
                 store(get(args, "totals"), row, loss)
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return by_probability if target == "probability" else by_class
 

@@ -17,6 +17,7 @@ from topos_core.kernels.vocabulary.blocks import EXPRESSION, index
 from topos_core.kernels.vocabulary.emitter import CONTRACT, INT64, Emitter
 from topos_core.kernels.vocabulary.loops import Slot, ranged
 from topos_core.kernels.vocabulary.program import HALVES, Program, parse
+from topos_core.kernels.vocabulary.sharing import take_item
 from topos_core.kernels.vocabulary.steps import FLOATS, Steps
 from topos_core.kernels.vocabulary.tile import kernel_function
 from topos_core.tape.type import numpy_dtype
@@ -449,8 +450,7 @@ class _Writer:
         return self.builder.select(self.builder.icmp_signed("<", a, b), a, b)
 
     def take(self) -> Any:
-        counter = self.builder.inttoptr(self.word("counter"), INT64.as_pointer())
-        return self.builder.atomic_rmw("add", counter, self.number(1), "monotonic")
+        return take_item(self.builder, *self.function.args)
 
     def word(self, name: str) -> Any:
         return self.builder.load(self.builder.gep(self.block, [self.number(index(EXPRESSION, name))]))

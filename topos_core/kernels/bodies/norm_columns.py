@@ -13,9 +13,10 @@ from topos_core.kernels.bodies.channel_norm import INFINITY
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import ROWS
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, reader, smaller, take
+from topos_core.kernels.vocabulary.memory import loader, reader, smaller
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 
 get = reader(ROWS)
 RUN = 32  # rows whose sum is made before it is added to the whole
@@ -43,7 +44,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
         run_off, run_spread = center + 3 * chunk * size, center + 4 * chunk * size
         chunks, share = (inner + chunk - 1) // chunk, number(1.0 / count)
         scale, shift, epsilon = get(args, "scale"), get(args, "shift"), number(load_double(get(args, "epsilon"), 0))
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             start = (item % chunks) * chunk
             width = smaller(chunk, inner - start)
@@ -75,7 +76,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
                 factor = load(scale, row) if scale != 0 else number(1)
                 summand = load(shift, row) if shift != 0 else number(0)
                 normalise(out + row * step, x + row * step, center, spread, off, factor, summand, width)
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return norm
 

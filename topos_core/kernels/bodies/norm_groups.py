@@ -10,9 +10,10 @@ from typing import Any
 from topos_core.kernels.bodies.channel_norm import INFINITY, normalised, spread_terms
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import ROWS
-from topos_core.kernels.vocabulary.memory import loader, reader, smaller, square_root, storer, take
+from topos_core.kernels.vocabulary.memory import loader, reader, smaller, square_root, storer
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.totals import row_totals
 
 get = reader(ROWS)
@@ -33,7 +34,7 @@ def kernel(host: Host, dtype: str) -> Any:
         sums = get(args, "scratch") + worker * get(args, "slot_bytes")
         count, positions, channels = get(args, "count"), get(args, "positions"), get(args, "channels")
         total, epsilon = wide(count), load(get(args, "epsilon"), 0)
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             x, out = get(args, "x") + item * count * size, get(args, "out") + item * count * size
             for k in range(3):
@@ -62,6 +63,6 @@ def kernel(host: Host, dtype: str) -> Any:
                     summand = wide(load_one(get(args, "shift"), which))
                 place = channel * positions * size
                 normalise(out + place, x + place, center, number(factor), number(summand - off * factor), positions)
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return norm

@@ -14,9 +14,10 @@ from topos_core.kernels.bodies.channel_norm import INFINITY, normalised, spread_
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import ROWS
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, reader, smaller, square_root, storer, take
+from topos_core.kernels.vocabulary.memory import loader, reader, smaller, square_root, storer
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.totals import row_totals
 
 get = reader(ROWS)
@@ -47,7 +48,7 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
         deviations = sums + 64
         count, scale, shift = get(args, "count"), get(args, "scale"), get(args, "shift")
         total, epsilon = wide(count), load(get(args, "epsilon"), 0)
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             first = item * get(args, "chunk")
             for row in range(first, smaller(get(args, "outer"), first + get(args, "chunk"))):
@@ -93,7 +94,7 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
                     scaled(out, x, scale, center, factor_here, summand, count)
                 else:
                     affine(out, x, scale, shift, center, factor_here, summand, count)
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return norm
 

@@ -7,9 +7,10 @@ from typing import Any
 from topos_core.kernels.bodies.channel_norm import normalised
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import NORM
-from topos_core.kernels.vocabulary.memory import loader, reader, smaller, take
+from topos_core.kernels.vocabulary.memory import loader, reader, smaller
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 
 get = reader(NORM)
 
@@ -23,7 +24,7 @@ def kernel(host: Host, dtype: str, over: str) -> Any:
 
     def planes(args, worker):  # type: ignore[no-untyped-def]
         channels, inner = get(args, "channels"), get(args, "inner")
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             channel = item % channels
             at = item * inner * size
@@ -31,11 +32,11 @@ def kernel(host: Host, dtype: str, over: str) -> Any:
                 get(args, "out") + at, get(args, "x") + at, load(get(args, "center"), channel),
                 load(get(args, "factor"), channel), load(get(args, "summand"), channel), inner,
             )  # fmt: skip
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     def rows(args, worker):  # type: ignore[no-untyped-def]
         channels = get(args, "channels")
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             # the last blocks are the ones that statistics have just left in the cache
             start = (get(args, "items") - 1 - item) * get(args, "block_rows")
@@ -45,6 +46,6 @@ def kernel(host: Host, dtype: str, over: str) -> Any:
                     get(args, "out") + at, get(args, "x") + at, get(args, "center"), get(args, "factor"),
                     get(args, "summand"), channels,
                 )  # fmt: skip
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return planes if over == "planes" else rows

@@ -9,8 +9,9 @@ from typing import Any
 
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import KEYS
-from topos_core.kernels.vocabulary.memory import loader, reader, smaller, storer, take, word
+from topos_core.kernels.vocabulary.memory import loader, reader, smaller, storer, word
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.totals import row_totals
 from topos_core.kernels.vocabulary.turning import turner
 
@@ -32,7 +33,7 @@ def kernel(host: Host, dtype: str) -> Any:
             get(args, "panel_keys"),
             get(args, "panels"),
         )
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             batch, panel = item // panels, item % panels
             first = panel * panel_keys
@@ -62,6 +63,6 @@ def kernel(host: Host, dtype: str) -> Any:
                 for d in range(start, width):
                     value = load(source, key * get(args, "k_row") + d) if key < present else number(0)
                     store(target, d * panel_keys + key, value)
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return pack

@@ -10,9 +10,10 @@ from typing import Any
 
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import PLANES
-from topos_core.kernels.vocabulary.memory import larger, loader, reader, smaller, storer, take, word
+from topos_core.kernels.vocabulary.memory import larger, loader, reader, smaller, storer, word
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 
 get = reader(PLANES)
 
@@ -34,7 +35,7 @@ def kernel(host: Host, dtype: str) -> Any:
         height, down_stride, down_low = get(args, "plane_height"), get(args, "height_stride"), get(args, "height_low")
         y_last = (get(args, "height") - 1) * height_base
         step = get(args, "x_width") * stride
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             image = (item // get(args, "channels")) * get(args, "x_batch")
             image += (item % get(args, "channels")) * get(args, "x_channel")
@@ -91,6 +92,6 @@ def kernel(host: Host, dtype: str) -> Any:
                 end_of_plane = plane + (get(args, "phase") - get(args, "tail")) * size
                 for q in range(get(args, "tail")):
                     store(end_of_plane, q, zero)
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return planes

@@ -12,9 +12,10 @@ from typing import Any
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import NORM
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, reader, smaller, storer, take
+from topos_core.kernels.vocabulary.memory import loader, reader, smaller, storer
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 
 get = reader(NORM)
 
@@ -34,7 +35,7 @@ def kernel(host: Host, dtype: str) -> Any:
         rows, channels = get(args, "outer"), get(args, "channels")
         center = get(args, "scratch") + worker * get(args, "slot_bytes")
         first, second = center + channels * size, center + 2 * channels * size
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             start = item * get(args, "block_rows")
             end = smaller(rows, start + get(args, "block_rows"))
@@ -53,7 +54,7 @@ def kernel(host: Host, dtype: str) -> Any:
                 store_double(get(args, "first_totals"), at, load(center, channel))
                 store_double(get(args, "totals"), 2 * item * channels + channel, load(first, channel))
                 store_double(get(args, "totals"), (2 * item + 1) * channels + channel, load(second, channel))
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return statistics
 

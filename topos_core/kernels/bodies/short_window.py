@@ -22,6 +22,7 @@ from topos_core.kernels.vocabulary.emitter import INT32, INT64, Emitter
 from topos_core.kernels.vocabulary.loops import Slot, ranged
 from topos_core.kernels.vocabulary.rows import Step
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take_item
 from topos_core.kernels.vocabulary.tile import kernel_function
 
 BLOCK: Final = WINDOW
@@ -46,6 +47,7 @@ class _Writer:
         self, host: Host, function: Any, dtype: str, reducer: str, down: int, down_step: int, across: int, step: int
     ) -> None:
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self.arguments = function.args
         self.block = self.builder.inttoptr(function.args[0], INT64.as_pointer())
         self.worker = function.args[1]
         self.scalar, self.lanes = SCALARS[dtype], host.lanes(dtype)
@@ -185,8 +187,7 @@ class _Writer:
         return builder.icmp_unsigned("!=", flags, ir.Constant(flags.type, 0))
 
     def take(self) -> Any:
-        counter = self.builder.inttoptr(self.word("counter"), INT64.as_pointer())
-        return self.builder.atomic_rmw("add", counter, self.number(1), "monotonic")
+        return take_item(self.builder, *self.arguments)
 
     def word(self, name: str) -> Any:
         return self.builder.load(self.builder.gep(self.block, [self.number(index(BLOCK, name))]))

@@ -11,9 +11,10 @@ from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import ROWS
 from topos_core.kernels.vocabulary.combine import combiner
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, logarithm, reader, smaller, storer, take
+from topos_core.kernels.vocabulary.memory import loader, logarithm, reader, smaller, storer
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.transcendental import exp
 from topos_core.tape.type import numpy_dtype
 
@@ -45,7 +46,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
         top = get(args, "scratch") + worker * get(args, "slot_bytes")
         total = top + chunk * size
         chunks = (inner + chunk - 1) // chunk
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             start = (item % chunks) * chunk
             width = smaller(chunk, inner - start)
@@ -71,7 +72,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
                     store(total, i, number(logarithm(wide(load(total, i)))))
                 for row in range(count):
                     subtract(out + row * step, x + row * step, top, total, width)
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return softmax
 

@@ -10,9 +10,10 @@ import numpy as np
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import ROWS
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, logarithm, reader, smaller, storer, take
+from topos_core.kernels.vocabulary.memory import loader, logarithm, reader, smaller, storer
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.totals import row_map_total, row_maximum, row_totals
 from topos_core.kernels.vocabulary.transcendental import exp
 from topos_core.tape.type import numpy_dtype
@@ -39,7 +40,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
     def softmax(args, worker):  # type: ignore[no-untyped-def]
         total = get(args, "scratch") + worker * get(args, "slot_bytes")
         count = get(args, "count")
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             first = item * get(args, "chunk")
             for row in range(first, smaller(get(args, "outer"), first + get(args, "chunk"))):
@@ -50,12 +51,12 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
                 store(total, 0, 0.0)
                 store_powers(out, total, x, top, count)
                 multiply(out, out, number(1.0 / load(total, 0)), count)
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     def log_softmax(args, worker):  # type: ignore[no-untyped-def]
         total = get(args, "scratch") + worker * get(args, "slot_bytes")
         count = get(args, "count")
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             first = item * get(args, "chunk")
             for row in range(first, smaller(get(args, "outer"), first + get(args, "chunk"))):
@@ -65,7 +66,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
                 store(total, 0, 0.0)
                 add_powers(total, x, top, count)
                 subtract(out, x, top, number(logarithm(load(total, 0))), count)
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return log_softmax if kind.startswith("log") else softmax
 

@@ -8,8 +8,9 @@ from typing import Any
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import PAIR
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import reader, smaller, storer, take
+from topos_core.kernels.vocabulary.memory import reader, smaller, storer
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.totals import row_totals
 
 get = reader(PAIR)
@@ -22,14 +23,14 @@ def kernel(host: Host, dtype: str) -> Any:
     add_up = row_totals(host, scalar, _square, 1, sources=2)
 
     def squared_difference(args, worker):  # type: ignore[no-untyped-def]
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             start = item * get(args, "chunk")
             count = smaller(get(args, "chunk"), get(args, "count") - start)
             target = get(args, "totals") + item * 8
             store(target, 0, 0.0)
             add_up(target, get(args, "x") + start * size, get(args, "other") + start * size, number(0), count)
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return squared_difference
 

@@ -12,9 +12,10 @@ from typing import Any
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import TURN
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, reader, smaller, storer, take, word
+from topos_core.kernels.vocabulary.memory import loader, reader, smaller, storer, word
 from topos_core.kernels.vocabulary.rows import row_map, row_pairs
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 
 get = reader(TURN)
 
@@ -36,7 +37,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
         sin_step, out_step = get(args, "sin_step"), get(args, "out_step")
         firsts = get(args, "scratch") + worker * get(args, "slot_bytes")
         seconds = firsts + count * size
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             start = item * get(args, "chunk")
             for row in range(start, smaller(get(args, "rows"), start + get(args, "chunk"))):
@@ -59,7 +60,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
                         store(first, i * out_step, x * load(cos, i * cos_step) - y * load(sin, i * sin_step))
                         turned = y * load(other_cos, i * cos_step) + x * load(other_sin, i * sin_step)
                         store(second, i * out_step, turned)
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return turn
 

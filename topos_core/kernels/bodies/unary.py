@@ -6,9 +6,10 @@ from typing import Any
 
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import MAP
-from topos_core.kernels.vocabulary.memory import reader, smaller, take
+from topos_core.kernels.vocabulary.memory import reader, smaller
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.transcendental import activation
 
 get = reader(MAP)
@@ -20,11 +21,11 @@ def kernel(host: Host, dtype: str, name: str) -> Any:
     apply = row_map(host, SCALARS[dtype], (1,), lambda emitter, operands: activation(emitter, name, operands[0]))
 
     def unary(args, worker):  # type: ignore[no-untyped-def]
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             start = item * get(args, "chunk")
             count = smaller(get(args, "chunk"), get(args, "count") - start)
             apply(get(args, "out") + start * size, get(args, "x") + start * size, count)
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return unary

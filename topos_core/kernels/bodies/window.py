@@ -13,9 +13,10 @@ from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import WINDOW
 from topos_core.kernels.vocabulary.combine import combiner
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import larger, loader, reader, smaller, take
+from topos_core.kernels.vocabulary.memory import larger, loader, reader, smaller
 from topos_core.kernels.vocabulary.rows import Step, row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 
 get = reader(WINDOW)
 
@@ -57,7 +58,7 @@ def kernel(host: Host, dtype: str, reducer: str) -> Any:
         if not alone:
             set_value(line, row_fill, first * inner)
             set_value(line + end * inner * size, row_fill, (reach - end) * inner)
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             outer, chunk = item // get(args, "chunks"), item % get(args, "chunks")
             first_row = chunk * get(args, "chunk_rows")
@@ -126,7 +127,7 @@ def kernel(host: Host, dtype: str, reducer: str) -> Any:
                             join(place, place, at + tap * dilation * inner * size, inner)
                 if scale != one and not done:
                     multiply(target, target, scale, results * inner)
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return window
 

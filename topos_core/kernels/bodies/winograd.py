@@ -15,9 +15,10 @@ from topos_core.kernels.host import Host
 from topos_core.kernels.tiles import tiles
 from topos_core.kernels.vocabulary.blocks import TILE, WINOGRAD
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import call, loader, reader, smaller, take, word, writer
+from topos_core.kernels.vocabulary.memory import call, loader, reader, smaller, word, writer
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.tile_transforms import backward as backward_of
 from topos_core.kernels.vocabulary.tile_transforms import finishing, forward_pair
 from topos_core.kernels.vocabulary.tile_transforms import forward as forward_of
@@ -62,7 +63,7 @@ def kernel(host: Host, dtype: str) -> Any:
         put(block, "steps", channels)
         put(block, "sums_stride", right_pitch)
         put(block, "resume", 0)
-        item = take(get(args, "counter"))
+        item = take(args, worker)
         while item < get(args, "items"):
             part_of_rows = item % get(args, "splits")
             first = item // get(args, "splits") * get(args, "block_rows")
@@ -170,7 +171,7 @@ def kernel(host: Host, dtype: str) -> Any:
                             if residual != 0 and last_of_all == 1:
                                 plus(values, values, residual + at, width)
                             copy(get(args, "out") + at, values, width)
-            item = take(get(args, "counter"))
+            item = take(args, worker)
 
     return winograd
 

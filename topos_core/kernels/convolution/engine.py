@@ -16,7 +16,7 @@ from topos_core.kernels.convolution.geometry import Problem, image_offsets, plan
 from topos_core.kernels.convolution.plane_copy import copy_block, residues_of
 from topos_core.kernels.convolution.tables import tile_table
 from topos_core.kernels.host import host
-from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
+from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
 from topos_core.kernels.library import kernel
 from topos_core.kernels.tiles import Tiles, tiles
 from topos_core.kernels.vocabulary.blocks import ACROSS, CONTRACTION, LANES, PLANES, RUNS, TILE
@@ -159,7 +159,7 @@ class Engine:
     def _cut(self, threads: int, strides: tuple[int, ...], out: tuple[int, ...]) -> Cut:
         in_place = reads_in_place(self.problem) and self._lies_densely(strides)
         vectors = self._chunk_vectors(threads)
-        slot = self._slot_bytes(vectors, in_place)
+        slot = spaced(self._slot_bytes(vectors, in_place), threads)
         offsets = image_offsets(self.problem, *strides[1:]) if in_place else self.planes.offsets
         values = self._operand_words(offsets, out)
         values.update(self._in_place_words(strides, offsets) if in_place else self._plane_words())

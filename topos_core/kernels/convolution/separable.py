@@ -24,7 +24,7 @@ from topos_core.kernels.convolution.engine import (
 from topos_core.kernels.convolution.geometry import Problem
 from topos_core.kernels.convolution.plane_copy import copy_block
 from topos_core.kernels.host import host
-from topos_core.kernels.launch import address_of, aligned, template
+from topos_core.kernels.launch import address_of, aligned, spaced, template
 from topos_core.kernels.library import kernel
 from topos_core.kernels.vocabulary.blocks import CONTRACTION, DEPTHWISE
 
@@ -72,7 +72,7 @@ class Separable(Engine):
         made = np.arange(self.problem.channels, dtype=np.int64) * pitch
         slack = self.tiles.widest * self.lanes  # a narrow tile reads whole registers of the last channel
         slot = self._slot_bytes(-(-positions // self.lanes), False)
-        slot += aligned((self.problem.channels * pitch + slack) * self.dtype.itemsize)
+        slot = spaced(slot + (self.problem.channels * pitch + slack) * self.dtype.itemsize, threads)
         values.update(
             # rows are not split: every part would make the right operand anew
             items=self.problem.batch * values["depth"] * chunks, splits=1, split_rows=self.problem.rows, chunks=chunks,

@@ -18,7 +18,7 @@ from topos_core.kernels.convolution.geometry import Problem, planes
 from topos_core.kernels.convolution.plane_copy import copy_block, residues_of
 from topos_core.kernels.convolution.tables import packed_table
 from topos_core.kernels.host import host
-from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
+from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
 from topos_core.kernels.library import kernel
 from topos_core.kernels.tiles import tiles
 from topos_core.kernels.vocabulary.blocks import PLANES, TILE, WINOGRAD
@@ -164,6 +164,8 @@ class Winograd:
         items *= splits
         pitch = self._right_pitch(rows)
         offsets = self.pitches.setdefault(pitch, np.arange(self.problem.channels, dtype=np.int64) * pitch)
+        workers = max(1, min(threads, items))
+        slot = spaced(self._slot_bytes(rows), workers)
         right_at = aligned(8 * len(TILE))
         sums_at = right_at + self._right_bytes(rows)
         words = {
@@ -173,11 +175,9 @@ class Winograd:
             "right_pitch": pitch, "out_batch": out[0], "out_row": out[2], "out_height": out[4],
             "height": self.problem.result[1], "width": self.problem.result[2],
             "residual_last": int(self.residual_last), "limits": address_of(self.limits),
-            "activation": self.activation.address if self.activation else 0, "slot_bytes": self._slot_bytes(rows),
+            "activation": self.activation.address if self.activation else 0, "slot_bytes": slot,
             "right_at": right_at, "sums_at": sums_at, "lines_at": sums_at + self._sums_bytes(rows),
         }  # fmt: skip
-        workers = max(1, min(threads, items))
-        slot = self._slot_bytes(rows)
         copy = copy_block(self.padded, self.planes, self.residues, image)
         return Cut(workers, template(WINOGRAD, words), copy, slot, slot * workers + self._plane_bytes())
 

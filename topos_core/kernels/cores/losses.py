@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from topos_core.kernels.cores.shape import memory_order
-from topos_core.kernels.launch import Scratch, address_of, launch, template
+from topos_core.kernels.launch import Scratch, address_of, launch, spaced, template
 from topos_core.kernels.layouts import arrange, restore
 from topos_core.kernels.library import Kernel, kernel
 from topos_core.kernels.vocabulary.blocks import PAIR
@@ -82,12 +82,14 @@ class CrossEntropy:
         losses = np.empty(rows)
         if rows and columns:
             chunk = max(1, CHUNK // columns)
-            scratch = Scratch(64 * threads)
+            threads = min(threads, -(-rows // chunk))
+            slot = spaced(64, threads)
+            scratch = Scratch(slot * threads)
             words = {
                 "items": -(-rows // chunk), "count": rows, "columns": columns, "chunk": chunk, "x": address_of(logits),
-                "other": address_of(target), "totals": address_of(losses), "scratch": scratch.address, "slot_bytes": 64,
+                "other": address_of(target), "totals": address_of(losses), "scratch": scratch.address, "slot_bytes": slot,
             }  # fmt: skip
-            launch(self.kernel, template(PAIR, words), min(threads, -(-rows // chunk)))
+            launch(self.kernel, template(PAIR, words), threads)
         self._deliver(losses, out["result"])
 
     def _deliver(self, losses: np.ndarray, result: np.ndarray) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from topos_core.kernels.cores.shape import Extents, dense_extents, gathered, scattered, vector_of
-from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
+from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
 from topos_core.kernels.library import Kernel, kernel
 from topos_core.kernels.vocabulary.blocks import ROWS
 from topos_core.matching.facts import CoreFacts
@@ -104,7 +104,7 @@ class Runner:
 
     def _launch(self, x: np.ndarray, target: np.ndarray, vectors: Mapping[str, np.ndarray], threads: int) -> None:
         outer, count, inner = self.extents
-        slot = self._slot_bytes()
+        slot = spaced(self._slot_bytes(), threads)
         scratch = Scratch(slot * threads)
         chunk = (
             COLUMNS if inner > 1 else max(1, min(-(-outer // (4 * threads)), ITEM_BYTES // (count * x.itemsize) or 1))

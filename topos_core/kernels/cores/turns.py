@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
+from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
 from topos_core.kernels.library import kernel
 from topos_core.kernels.rows import Places, copied_rows, places_of, scatter
 from topos_core.kernels.vocabulary.blocks import TURN
@@ -64,16 +64,18 @@ class Runner:
                 if name != "out":
                     arrays[name] = copied_rows(arrays[name], self.facts.layouts[name], self.facts, LABELS, "k")
             found[name] = place
-        scratch = Scratch(self._slot_bytes() * threads)
+        threads = min(threads, items)
+        slot = spaced(self._slot_bytes(), threads)
+        scratch = Scratch(slot * threads)
         words = {
             "items": items, "rows": rows, "count": pairs, "chunk": chunk, "scratch": scratch.address,
-            "slot_bytes": self._slot_bytes(),
+            "slot_bytes": slot,
         }  # fmt: skip
         for name, (at, (other, step)) in found.items():
             words |= {name: address_of(arrays[name]), f"{name}_at": address_of(at)}
             words |= {f"{name}_other": other, f"{name}_step": step}
         turn = kernel("turn", "f64" if self.dtype == np.float64 else "f32", _kind(found, pairs))
-        launch(turn, template(TURN, words), min(threads, items))
+        launch(turn, template(TURN, words), threads)
         if dense is not None:
             target = scatter(dense, self.facts.result, self.facts, LABELS, "k")
         if target is not result:

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
+from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
 from topos_core.kernels.library import kernel
 from topos_core.kernels.norms.shape import Extents
 from topos_core.kernels.vocabulary.blocks import NORM
@@ -45,7 +45,7 @@ def statistics_and_result(
 
 
 def _by_channels(x: np.ndarray, extents: Extents, words: dict[str, int], threads: int) -> None:
-    slot = 64
+    slot = spaced(64, threads)
     scratch = Scratch(slot * threads)
     own = {"items": extents.channels, "scratch": scratch.address, "slot_bytes": slot}
     launch(kernel("channel_norm", _name(x)), template(NORM, {**words, **own}), threads)
@@ -56,7 +56,7 @@ def _by_rows(x: np.ndarray, extents: Extents, words: dict[str, int], threads: in
     width, size = extents.channels * extents.inner, x.itemsize
     rows = _block_rows(extents.outer, width * size)
     items = -(-extents.outer // rows)
-    slot = aligned(3 * width * size)
+    slot = spaced(3 * width * size, threads)
     scratch = Scratch(slot * threads)
     sums = Scratch(3 * items * width * 8)
     vectors = Scratch(3 * aligned(width * size))

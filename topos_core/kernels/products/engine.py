@@ -15,7 +15,7 @@ import numpy as np
 from topos_core.kernels.convolution.engine import ITEMS_PER_THREAD, THREAD_FLOPS, UNBOUNDED, Epilogue
 from topos_core.kernels.convolution.tables import tile_table
 from topos_core.kernels.host import host
-from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
+from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
 from topos_core.kernels.library import kernel
 from topos_core.kernels.tiles import tiles
 from topos_core.kernels.vocabulary.blocks import CONTRACTION, LANES, RUNS, TILE
@@ -127,7 +127,7 @@ class Product:
         registers = max(shapes.tall * shapes.tall_vectors, shapes.short * shapes.short_vectors, shapes.flat_vectors)
         copied_at = aligned(sums_at + registers * self.lanes * self.dtype.itemsize)
         slack = shapes.widest * self.lanes
-        slot = aligned(copied_at + (0 if packed else (self.steps * width + slack) * self.dtype.itemsize))
+        slot = spaced(copied_at + (0 if packed else (self.steps * width + slack) * self.dtype.itemsize), threads)
         block = template(CONTRACTION, {
             "items": self.batch * chunks * splits, "groups": self.batch, "depth": 1, "chunks": chunks, "splits": splits, "rows": self.rows,
             "split_rows": part, "steps": self.steps, "tiles": address_of(self.table),

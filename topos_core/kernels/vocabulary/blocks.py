@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
+LINE: Final = 64
+"""Bytes of a cache line."""
+
+
 TILE: Final = (
     "left",  # address of the left operand's first row
     "left_stride",  # elements between its rows
@@ -293,11 +297,12 @@ EXPRESSION: Final = (
 """Words of an expression over [rows, blocks, inner]."""
 
 CREW: Final = (
-    "ticket", *(f"apart{k}" for k in range(7)),  # job number << 32 | slots << 16 | next slot; a cache line of its own
+    "ticket", *(f"apart{k}" for k in range(7)),  # job number << 32 | a bit for each free slot; a cache line of its own
     "done", *(f"off{k}" for k in range(7)),  # slots that have been run; a cache line of its own
     "kernel", "block",  # the job
-    "workers",  # address of as many `WORKER` blocks as the job may have help
-    "helpers",  # how many
+    "workers",  # address of the `WORKER` blocks
+    "helpers",  # how many of them a job may wake
+    "counters",  # address of the job's counters, as `sharing.py` tells
     "lock", "unlock",  # addresses of the interpreter's functions that take and give back a lock of its own
     "spins",  # pauses that an idle worker stays awake for
 )  # fmt: skip
@@ -308,7 +313,8 @@ WORKER: Final = (
     "crew",  # address of its crew's words
     "asleep",  # 1 from when it stops looking for work until somebody has undertaken to wake it
     "gate",  # the lock that it sleeps on
-    *(f"apart{k}" for k in range(5)),  # a cache line of its own
+    "slot",  # the slot that it takes where it is free: its part of the items is the same in every job
+    *(f"apart{k}" for k in range(4)),  # a cache line of its own
 )  # fmt: skip
 """Words of one worker of a crew."""
 

@@ -132,18 +132,6 @@ square_root = intrinsic(_square_root)
 """`square_root(x)` of a `float64`, the machine's own instruction; NaN below zero."""
 
 
-def _take(context: Any, address: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = builder.inttoptr(arguments[0], INT64.as_pointer())
-        return builder.atomic_rmw("add", place, ir.Constant(INT64, 1), "monotonic")
-
-    return types.int64(types.int64), generate
-
-
-take = intrinsic(_take)
-"""`take(address)` gives the counter there and adds one; every taker gets a number of its own."""
-
-
 def _call(context: Any, function: Any, first: Any, second: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [INT64, INT64])

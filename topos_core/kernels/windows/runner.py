@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from topos_core.kernels.host import host
-from topos_core.kernels.launch import Scratch, address_of, aligned, launch, template
+from topos_core.kernels.launch import Scratch, address_of, launch, spaced, template
 from topos_core.kernels.layouts import contiguous_axes, restore
 from topos_core.kernels.library import Kernel, kernel
 from topos_core.kernels.vocabulary.blocks import WINDOW
@@ -93,7 +93,7 @@ class Runner:
         if made is None:
             size = self.dtype.itemsize
             made = tuple(
-                (_block(step, values, threads, size), threads * _slot_bytes(step, size))
+                (_block(step, values, threads, size), threads * _slot_bytes(step, size, threads))
                 for step, _, values in self.steps
             )
             self.blocks[threads] = made
@@ -169,10 +169,10 @@ def _block(step: Pass, values: np.ndarray, threads: int, size: int) -> array[int
         "x_outer": step.rows * step.columns * step.inner, "x_row": step.columns * step.inner,
         "out_outer": step.result_rows * step.result_columns * step.inner,
         "out_row": step.result_columns * step.inner, "values": address_of(values),
-        "slot_bytes": _slot_bytes(step, size),
+        "slot_bytes": _slot_bytes(step, size, threads),
     })  # fmt: skip
 
 
-def _slot_bytes(step: Pass, size: int) -> int:
+def _slot_bytes(step: Pass, size: int, threads: int) -> int:
     """Counts a worker's scratch: a line of what windows read, or a row of the image."""
-    return aligned(max(step.line, step.columns) * step.inner * size)
+    return spaced(max(step.line, step.columns) * step.inner * size, threads)
