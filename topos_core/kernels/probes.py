@@ -2,7 +2,9 @@
 
 A probe is a program in which the pattern matches, at one dtype, with bindings of one kind: ordinary values, a large mean
 with a tiny spread, ties, zeros of both signs, values near overflow, a NaN or an infinity in one place, a row of -inf, memory
-in another order; the same with one extent everywhere (4, 1) and with an empty batch, where the program can be traced so. The reference is the pattern's own formula on the same bindings in float64, so what is measured is the kernel.
+in another order, with gaps, backwards or repeated; the same with one extent everywhere (4, 1) and with an empty batch, where
+the program can be traced so. The reference is the pattern's own formula on the same bindings in float64, so what is measured
+is the kernel.
 """
 
 from __future__ import annotations
@@ -60,24 +62,36 @@ class Measured:
 
 BY_ERF: Final = ("gelu", "linear_bias_activation", "gated_mlp")
 """Patterns whose formula has no longer form than float64: the one formula of erf ends there."""
-KINDS: Final = ("normal", "large mean", "ties", "zeros", "huge", "nan", "infinity", "masked", "moved")
+LAYOUTS: Final = ("moved", "gaps", "backwards", "repeated")
+"""Kinds of memory, of all bindings; the other kinds are of one binding's values."""
+KINDS: Final = ("normal", "large mean", "ties", "zeros", "huge", "nan", "infinity", "masked", *LAYOUTS)
 
 
 def probes(pattern: str, dtype: str, programs: Iterable[Program] = ()) -> Iterator[Probe]:
     """Gives every kind of probe for a pattern's examples and for further programs."""
     own = [(example.function, example.specs) for example in patterns()[pattern].examples]
-    for function, specs in (*own, *(shaped for program in own for shaped in _shaped(*program)), *programs):
-        typed = {name: spec.replace("f32", dtype) for name, spec in specs.items()}
-        try:
-            tape = trace(function, **typed)
-        except ToposError:
-            continue  # its own shapes can always be traced; it writes an extent down, or reduces what is empty
-        found = [match for match in search(tape, patterns().values()).matches if match.pattern == pattern]
-        whole = max(found, key=lambda match: (match.root, len(match.interior)), default=None)
-        if whole is None or tape.ops[whole.root].type.dtype != dtype:
-            continue  # an example that casts has its own dtype; one that matches at one width only has no other probe
-        for kind in KINDS:
-            yield Probe(tape, whole, kind)
+    for program in (*own, *(shaped for each in own for shaped in _shaped(*each)), *programs):
+        found = matched(pattern, dtype, program)
+        if found is not None:
+            for kind in KINDS:
+                yield Probe(*found, kind)
+
+
+def matched(pattern: str, dtype: str, program: Program) -> tuple[Tape, Match] | None:
+    """Records a program of f32 at another dtype and gives its largest match of a pattern.
+
+    None where it cannot be traced so (it writes an extent down, or reduces what is empty) or has no such match at this
+    dtype: an example that casts has its own, and one may match at one width only.
+    """
+    function, specs = program
+    typed = {name: spec.replace("f32", dtype) for name, spec in specs.items()}
+    try:
+        tape = trace(function, **typed)
+    except ToposError:
+        return None
+    found = [match for match in search(tape, patterns().values()).matches if match.pattern == pattern]
+    whole = max(found, key=lambda match: (match.root, len(match.interior)), default=None)
+    return None if whole is None or tape.ops[whole.root].type.dtype != dtype else (tape, whole)
 
 
 def _shaped(function: Callable[..., Any], specs: Mapping[str, str]) -> Iterator[Program]:
@@ -94,7 +108,7 @@ def measure(probe: Probe) -> Measured:
     special = "x" if "x" in match.bindings else next(iter(match.bindings))
     made: dict[int, np.ndarray] = {}  # a value that is bound twice is one array
     for name, value in match.bindings.items():
-        kind = probe.kind if value == match.bindings[special] else "normal"
+        kind = probe.kind if value == match.bindings[special] or probe.kind in LAYOUTS else "normal"
         made.setdefault(value, _binding(tape, value, name, kind))
     arrays = {name: made[value] for name, value in match.bindings.items()}
     known = {value: arrays[name] for name, value in match.bindings.items() if known_beforehand(tape, value)}
@@ -198,10 +212,24 @@ def _values(kind: TensorType, name: str, what: str) -> np.ndarray:
         values[(0,) * max(values.ndim - 1, 0)] = -np.inf  # a whole row: what a mask leaves of it
     elif what in ("nan", "infinity") and values.size:
         values.reshape(-1)[values.size // 2] = np.nan if what == "nan" else np.inf
-    array = cast_array(values, dtype)
-    if what == "moved" and array.ndim > 1:
-        order = tuple(range(array.ndim))[::-1]
-        return np.ascontiguousarray(array.transpose(order)).transpose(order)
+    return laid(cast_array(values, dtype), what)
+
+
+def laid(array: np.ndarray, what: str) -> np.ndarray:
+    """Gives an array's elements in another kind of memory (`LAYOUTS`); repeated ones are those of the first row."""
+    match what:
+        case "moved":
+            order = tuple(range(array.ndim))[::-1]
+            return np.ascontiguousarray(array.transpose(order)).transpose(order)
+        case "gaps" if array.ndim:
+            wide = np.zeros((*array.shape[:-1], 3 * array.shape[-1]), array.dtype)
+            wide[..., 1::3] = array
+            return wide[..., 1::3]
+        case "backwards":
+            turn = (slice(None, None, -1),) * array.ndim
+            return np.ascontiguousarray(array[turn])[turn]
+        case "repeated" if array.ndim > 1 and array.size:
+            return np.broadcast_to(array[:1], array.shape)
     return array
 
 
