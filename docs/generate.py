@@ -1,18 +1,25 @@
-"""Writes the pages that are made from code: `docs/codes.md` and `docs/patterns/*.md`; `--check` only compares."""
+"""Writes the pages that are made from code: `docs/codes.md`, `docs/kernels.md`, `docs/patterns/*.md`; `--check` only compares."""
 
 import re
 import sys
 from pathlib import Path
 
 from topos_core.document.codes import markdown
+from topos_core.kernels.envelope_table import PROBE
+from topos_core.kernels.home.manifest import Home
+from topos_core.kernels.home.manifest import patterns as kernels
+from topos_core.kernels.kernel import Decline
+from topos_core.kernels.probes import matched
 from topos_core.matching.catalog import patterns
+from topos_core.plan.request import Request
 
 DOCS = Path(__file__).parent
+DTYPES = ("f32", "f64", "f16", "bf16", "i32", "u8")
 
 
 def pages() -> dict[Path, str]:
     """Gives every made page's text."""
-    made = {DOCS / "codes.md": markdown()}
+    made = {DOCS / "codes.md": markdown(), DOCS / "kernels.md": kernels_page()}
     rows = []
     for name, pattern in patterns().items():
         title, _, body = pattern.documentation.strip().partition("\n")
@@ -31,6 +38,44 @@ def pages() -> dict[Path, str]:
         ]
     )
     return made
+
+
+def kernels_page() -> str:
+    """Tabulates what home offers for every pattern at every dtype."""
+    rows = [
+        f"| [{name}](patterns/{name}.md) | {' | '.join(answer(name, dtype) for dtype in DTYPES)} |"
+        for name in sorted(kernels())
+    ]
+    return "\n".join(
+        [
+            "# Kernels of home, by dtype",
+            "",
+            "Made from the offers for the patterns' own examples at other dtypes. A number is the shipped error of the kernel: the",
+            "largest difference from float64, relative to the largest magnitude of the output, that was measured on the probe set,",
+            f"doubled ({PROBE}).",
+            "f16 and bf16 are read and written as they are and computed in f32. *recorded bits*: the kernel rounds as the recorded",
+            "ops do. *TP206*: recognised, and declined with its reason (never measured at this dtype, or computed in floats only);",
+            "the recorded ops run. An empty cell: the examples do not match at this dtype.",
+            "",
+            f"| pattern | {' | '.join(DTYPES)} |",
+            f"|---|{'---|' * len(DTYPES)}",
+            *rows,
+            "",
+        ]
+    )
+
+
+def answer(pattern: str, dtype: str) -> str:
+    """Says what home offers for the first example of a pattern that matches at a dtype."""
+    for example in patterns()[pattern].examples:
+        found = matched(pattern, dtype, (example.function, example.specs))
+        if found is None:
+            continue
+        offer = Home().offer(*found, Request())
+        if isinstance(offer, Decline):
+            return offer.code
+        return "recorded bits" if offer.exact or offer.envelope is None else f"{offer.envelope.relative:.1e}"
+    return ""
 
 
 def headed(body: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from topos_core import nn
 from topos_core.kernels.envelope_table import RELATIVE
 from topos_core.kernels.home.manifest import patterns as kernels
 from topos_core.kernels.probes import KINDS, Probe, matched, measure
@@ -24,6 +25,17 @@ LEAST = 4
 NUMBER = re.compile(r"(?<=[\[,])\d+")
 
 
+def heads(x, wq, wk, wv, wo):
+    q, k, v = ((x @ w).reshape(*x.shape[:2], 3, -1).swapaxes(1, 2) for w in (wq, wk, wv))
+    return nn.attention(q, k, v).swapaxes(1, 2).reshape(*x.shape[:2], -1) @ wo
+
+
+FURTHER = {
+    "multi_head_attention": (heads, {"x": "f32[2,5,12]", **dict.fromkeys(("wq", "wk", "wv", "wo"), "f32[12,12]")}),
+}
+"""Programs for patterns whose examples write their extents down."""
+
+
 def resized(specs, extents):
     return {name: NUMBER.sub(lambda found: str(extents[found[0]]), spec) for name, spec in specs.items()}
 
@@ -31,14 +43,15 @@ def resized(specs, extents):
 @st.composite
 def probes(draw, pattern):
     """Draws an example, a dtype, extents for some of its extents, and the kind of values or memory."""
-    example = draw(st.sampled_from(patterns()[pattern].examples))
-    own = sorted({number for spec in example.specs.values() for number in NUMBER.findall(spec)})
+    programs = [(example.function, example.specs) for example in patterns()[pattern].examples]
+    function, given = draw(st.sampled_from([FURTHER[pattern]] if pattern in FURTHER else programs))
+    own = sorted({number for spec in given.values() for number in NUMBER.findall(spec)})
     changed = draw(st.sets(st.sampled_from(own)) if own else st.just(set()))
     extents = {number: draw(st.sampled_from(EXTENTS)) if number in changed else int(number) for number in own}
     dtype = draw(st.sampled_from(sorted(RELATIVE[pattern])))
     kind = draw(st.sampled_from(KINDS))
-    specs = resized(example.specs, extents)
-    found = matched(pattern, dtype, (example.function, specs))
+    specs = resized(given, extents)
+    found = matched(pattern, dtype, (function, specs))
     assume(found is not None)
     return dtype, tuple(specs.items()), Probe(*found, kind)
 

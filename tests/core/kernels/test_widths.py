@@ -41,4 +41,4 @@ def test_narrower_vectors(width):
     done = subprocess.run(
         command, env={**os.environ, **WIDTHS[width]}, cwd=HERE.parents[2], capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stdout[-3000:]
+    assert done.returncode == 0, f"status {done.returncode}: {done.stdout[-3000:]}{done.stderr[-1000:]}"
