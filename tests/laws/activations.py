@@ -63,6 +63,9 @@ SPELLINGS: Final[Mapping[str, Function]] = {
     "gelu by the complement": lambda x: 0.5 * x * (1 - erf(-x / 2**0.5)),
     "gelu by tanh": lambda x: 0.5 * x * (1 + np.tanh(SLOPE * (x + 0.044715 * x**3))),
     "gelu by tanh, factored": lambda x: 0.5 * x * (1 + np.tanh(x * (SLOPE + SLOPE * 0.044715 * x * x))),
+    "sigmoid by log1p": lambda x: np.exp(-np.log1p(np.exp(-x))),
+    "silu by log1p": lambda x: x * np.exp(-np.log1p(np.exp(-x))),
+    "gelu by tanh, as a sigmoid": lambda x: x / (1 + np.exp(-2 * SLOPE * (x + 0.044715 * x**3))),
     "gelu by sigmoid": lambda x: x / (1 + np.exp(-1.702 * x)),
     "gelu by sigmoid of exp": lambda x: x * np.exp(1.702 * x) / (1 + np.exp(1.702 * x)),
 }

@@ -138,8 +138,22 @@ def _combined(name: str, parts: list[Polynomial]) -> Polynomial | None:
             return square if exponent == 2.0 else _product(square, parts[0])
         case "maximum" | "minimum":
             return _extreme(name, parts[0], parts[1])
+        case "exp":
+            return _power_of_logarithm(parts[0]) or _apply(name, parts[0])
         case _:
             return _apply(name, parts[0])
+
+
+def _power_of_logarithm(argument: Polynomial) -> Polynomial | None:
+    """Reads `exp(-log(p))` and `exp(-log1p(p))` as a reciprocal, where p is made of powers of e and positive numbers alone."""
+    if len(argument) != 1 or argument[0][1] != -1.0 or argument[0][0][0] != 0 or len(argument[0][0][1]) != 1:
+        return None
+    function, inner = argument[0][0][1][0][:2]
+    if function not in ("log", "log1p") or not all(
+        c > 0 and power == 0 and all(atom[0] == "exp" for atom in atoms) for (power, atoms), c in inner
+    ):
+        return None
+    return _reciprocal(inner if function == "log" else _sum(_number(1.0), inner))
 
 
 def _read_number(array: np.ndarray) -> Polynomial | None:
@@ -235,7 +249,7 @@ _ONE: Final[Monomial] = (0, ())
 _VALUE: Final[Polynomial] = (((1, ()), 1.0),)
 _ODD: Final = frozenset(("tanh", "erf"))
 _HANDLED: Final = frozenset(
-    ("add", "sub", "neg", "mul", "div", "pow", "maximum", "minimum", "tanh", "erf", "exp", "select")
+    ("add", "sub", "neg", "mul", "div", "pow", "maximum", "minimum", "tanh", "erf", "exp", "log", "log1p", "select")
 )
 
 
@@ -261,6 +275,7 @@ def _table() -> tuple[tuple[str, tuple[Polynomial, ...]], ...]:
     cube, steep = _product(x, _product(x, x)), _scaled(x, 1.702)
     inner = _scaled(_sum(x, _scaled(cube, 0.044715)), math.sqrt(2 / math.pi))
     gelu_tanh = _scaled(_product(x, _sum(one, _apply("tanh", inner))), 0.5)
+    gelu_sigmoid_of_cubic = _product(x, _reciprocal(_sum(one, _apply("exp", _scaled(inner, -2.0)))))
     gelu_erf = _scaled(_product(x, _sum(one, _apply("erf", _scaled(x, math.sqrt(0.5))))), 0.5)
     shifted = _sum(x, three)  # a NaN in x makes the product NaN, whatever the choice gives for it
     ramps = (*clipped(shifted), *(_extreme("minimum", choice, six) for choice in choices(shifted)))
@@ -276,7 +291,7 @@ def _table() -> tuple[tuple[str, tuple[Polynomial, ...]], ...]:
         ("sigmoid_of_exp", (of_exp(x),)),
         ("silu", tuple(_product(x, s) for s in sigmoids(x))),
         ("silu_of_exp", (_product(x, of_exp(x)),)),
-        ("gelu_tanh", (gelu_tanh,)),
+        ("gelu_tanh", (gelu_tanh, gelu_sigmoid_of_cubic)),
         ("gelu_erf", (gelu_erf,)),
         ("gelu_sigmoid", tuple(_product(x, s) for s in sigmoids(steep))),
         ("gelu_sigmoid_of_exp", (_product(x, of_exp(steep)),)),

@@ -35,8 +35,8 @@ FEWER: Final = 3
 ROUNDS: Final = 20
 STRICT: Final = 12
 """Rounds before roots and logs of no squares get an answer too: a sum of many logs would never say anything else."""
-LIMIT: Final = 1 << 22
-"""Elements that one pull may hold; where that is not enough there are fewer samples, and 16 times as much for one."""
+LIMIT: Final = 1 << 25
+"""Elements that one pull may hold; where that is not enough there are fewer samples, and twice as much for one."""
 CORNERS: Final = 5
 """Axes whose ends are combined: 2^5 corners at most."""
 
@@ -142,7 +142,7 @@ def _compared(tape: Tape, formula: Formula, value: int, result: int, seed: int) 
         salt = seed * ROUNDS + attempt + 1
         functions = Functions(salt, lenient=attempt >= STRICT)
         random = Leaves(tape, salt * 0x9E3779B97F4A7C15)
-        limit = LIMIT if count > 1 else 16 * LIMIT
+        limit = LIMIT if count > 1 else 2 * LIMIT
         flat = _chosen(shape, count, np.random.default_rng(salt))
         try:
             recorded = Pull(tape, bound, random.at, functions, limit)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from topos_core.matching.core import WIDEST, Key, Keys, Rule, apply_to
+from topos_core.matching.core import WIDEST, Key, Keys, Rule, applied, apply_to, rounded
 from topos_core.matching.frame import outward
 from topos_core.matching.func import Func, Kid, Map, composed, identity_map, rewritten
 from topos_core.matching.symbol import Coefficient, power_of
@@ -168,11 +168,38 @@ def _power_of(kid: Kid, outer: float, operands: int) -> float | None:
     return exponent
 
 
+def power_of_logarithm(keys: Keys, value: int, op: Op) -> Key | None:
+    """`exp(c * log(y))` is `y^c` where y is never negative, and `exp(c * log1p(y))` is `(1 + y)^c`; else a function applied."""
+    operand = op.operands[0]
+    func, exponent = keys.funcs[operand], keys.coefficients[operand]
+    if func.kind != "apply" or func.name not in ("log", "log1p") or not isinstance(exponent, float) or not exponent:
+        return applied(keys, value, op)
+    view = keys.clean(operand)
+    kid = func.kids[0]
+    inner, scale = kid.func, kid.weight
+    if not isinstance(scale, float) or not scale > 0 or not is_never_negative(inner):
+        return applied(keys, value, op)
+    if func.name == "log1p":
+        made = keys.table.make("sum", "", [Kid(inner, identity_map(inner), 1.0)], inner.shape, rounded(1.0 / scale))
+        inner, kid = made.func, kid._replace(map=composed(tuple(outward(made.places, len(made.func.shape))), kid.map))
+    factor = power_of(scale, exponent)
+    if not isinstance(factor, float) or not math.isfinite(factor):
+        return applied(keys, value, op)
+    if exponent == 1:
+        return factor, keys.recast(view, inner, kid.map)
+    made = keys.table.make("product", "", [Kid(inner, kid.map, exponent)], func.shape)
+    return factor, keys.recast(view, made.func, outward(made.places, len(made.func.shape)))
+
+
 def is_never_negative(func: Func) -> bool:
-    """Says whether a function is 0, positive or NaN everywhere, by its last step: a sum of squares, a power of e, a magnitude."""
+    """Says whether a function is 0, positive or NaN everywhere, by its last steps: squares, powers of e, magnitudes and their sums."""
     match func.kind:
         case "apply":
             return func.name in ("exp", "abs")
+        case "sum":
+            return (func.constant is None or func.constant > 0) and all(
+                kid.weight > 0 and kid.func.kind != "sum" and is_never_negative(kid.func) for kid in func.kids
+            )
         case "product":
             return all(float(kid.weight / 2).is_integer() for kid in func.kids)
         case "reduce":
@@ -185,4 +212,11 @@ def _holds(power: Coefficient, number: Coefficient) -> bool:
     return not (isinstance(power, float) and math.isnan(power)) or (isinstance(number, float) and math.isnan(number))
 
 
-RULES: Final[Mapping[str, Rule]] = {"mul": _mul, "div": _div, "sqrt": _sqrt, "rsqrt": _rsqrt, "pow": _pow}
+RULES: Final[Mapping[str, Rule]] = {
+    "exp": power_of_logarithm,
+    "mul": _mul,
+    "div": _div,
+    "sqrt": _sqrt,
+    "rsqrt": _rsqrt,
+    "pow": _pow,
+}

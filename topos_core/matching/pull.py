@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from topos_core.matching.contracting import LONGEST, contracted, work_of
 from topos_core.matching.coordinates import flattened, regrouped
 from topos_core.matching.field import (
     Element,
@@ -32,6 +33,8 @@ from topos_core.tape.tape import Tape
 from topos_core.tape.type import FLOATS
 
 Coordinates = tuple[np.ndarray, ...]
+Repeats = tuple[tuple[int, np.ndarray], ...]
+"""By axis, counted from the last as 1: which of the distinct coordinates stands at each place."""
 
 
 class TooLarge(Exception):
@@ -88,6 +91,7 @@ class Pull:
         self._functions = functions
         self._limit = limit
         self._known: dict[tuple[int, tuple[int, ...]], tuple[Coordinates, Element]] = {}
+        self._compressed: dict[tuple[int, ...], tuple[Coordinates, Coordinates, Repeats]] = {}
         self._held = 0
 
     def at(self, value: int, where: Coordinates) -> Element:
@@ -102,12 +106,26 @@ class Pull:
         if known is not None:
             return known[1]
         leaf = self._leaves.get(value)
-        found = self._source(leaf, where) if leaf is not None else self._computed(self._tape.ops[value], where)
+        if leaf is not None:
+            found = self._source(leaf, where)
+        else:
+            distinct, repeats = self._distinct(where)
+            if repeats:
+                return _repeated(self.at(value, distinct), repeats)  # spread anew for every reader, held by none
+            found = self._computed(self._tape.ops[value], distinct)
         self._held += sum(lane.size for lane in (found.p, found.q) if lane is not None)
         if self._held > self._limit:
             raise TooLarge
         self._known[key] = where, found  # the coordinates stay alive, so their identity stays theirs
         return found
+
+    def _distinct(self, where: Coordinates) -> tuple[Coordinates, Repeats]:
+        """Gives coordinates without those that occur again along an axis of theirs: a head counted once per feature."""
+        key = tuple(map(id, where))
+        known = self._compressed.get(key)
+        if known is None:
+            known = self._compressed[key] = (where, *_without_repeats(where))
+        return known[1:]
 
     def _computed(self, op: Op, where: Coordinates) -> Element:
         if op.name in ("input", "parameter"):
@@ -269,7 +287,12 @@ class Pull:
         over = _axis(inner, depth)
         left = self.at(a, (*where[:-1], over))
         right = self.at(b, (*where[:-2], over, where[-1]))
-        if math.prod(np.broadcast_shapes(_lanes(left), _lanes(right))) > self._limit:
+        products = work_of(_lanes(left), _lanes(right), inner)
+        if products > self._limit * _PRODUCTS:
+            raise TooLarge
+        if left.state is None and right.state is None and inner <= LONGEST:
+            return contracted(left, right, inner, depth)
+        if products > self._limit:
             raise TooLarge
         return total(multiply(left, right), [inner], depth)
 
@@ -320,6 +343,8 @@ class Pull:
         return total(choose(over <= where[axis], element, whole(0)), [extent], depth)
 
 
+_PRODUCTS: Final = 16
+"""Products of matrices are not held, only worked out: so many times the limit are a few seconds."""
 _APART: Final = 0xD1342543DE82EF95
 _ZERO: Final = np.zeros((), np.int64)
 _RULES: Final[Mapping[str, Callable[[Pull, Op, Coordinates], Element]]] = {
@@ -333,6 +358,34 @@ _RULES: Final[Mapping[str, Callable[[Pull, Op, Coordinates], Element]]] = {
 
 def _depth(where: Coordinates) -> int:
     return max((axis.ndim for axis in where), default=0)
+
+
+def _without_repeats(where: Coordinates) -> tuple[Coordinates, Repeats]:
+    left, repeats = list(where), []
+    for axis in range(1, _depth(where) + 1):
+        own = [k for k, one in enumerate(left) if one.ndim >= axis and one.shape[-axis] > 1]
+        if not own or any(left[k].size != left[k].shape[-axis] for k in own):
+            continue  # coordinates that vary along other axes too
+        table = np.stack([left[k].reshape(-1) for k in own])
+        kept, places = np.unique(table, axis=1, return_inverse=True)
+        if 2 * kept.shape[1] > table.shape[1]:
+            continue
+        for k, row in zip(own, kept, strict=True):
+            left[k] = row.reshape(-1, *(1,) * (axis - 1))
+        if kept.shape[1] > 1:
+            repeats.append((axis, places.reshape(-1)))
+    return tuple(left), tuple(repeats)
+
+
+def _repeated(element: Element, repeats: Repeats) -> Element:
+    """Puts elements of distinct coordinates wherever these stand; an array that does not show an axis stays so."""
+    for axis, places in repeats:
+        p, q, state = (
+            np.take(lane, places, -axis) if lane is not None and lane.ndim >= axis and lane.shape[-axis] > 1 else lane
+            for lane in (element.p, element.q, element.state)
+        )
+        element = Element(p, q, state, element.sign)
+    return element
 
 
 def _lanes(element: Element) -> tuple[int, ...]:

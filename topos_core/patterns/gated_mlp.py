@@ -80,6 +80,11 @@ def by_gelu_tanh_factored(gate: Any, up: Any) -> Any:
     return up * (0.5 * gate * (1 + np.tanh(gate * (SLOPE + SLOPE * CUBIC * (gate * gate)))))
 
 
+def by_gelu_tanh_logistic(gate: Any, up: Any) -> Any:
+    """`gate * sigmoid(2 * sqrt(2 / pi) * (gate + 0.044715 * gate^3)) * up`."""
+    return gate / (1 + np.exp(-2 * SLOPE * (gate + CUBIC * (gate * gate * gate)))) * up
+
+
 def by_relu(gate: Any, up: Any) -> Any:
     """`max(gate, 0) * up`."""
     return up * np.maximum(gate, 0.0)
@@ -92,7 +97,7 @@ def by_logistic(gate: Any, up: Any) -> Any:
 
 _ACTIVATIONS = {
     by_silu: "silu", by_silu_of_exp: "silu_of_exp", by_silu_of_tanh: "silu", by_gelu_erf: "gelu_erf",
-    by_gelu_tanh: "gelu_tanh", by_gelu_tanh_factored: "gelu_tanh", by_relu: "relu", by_logistic: "sigmoid",
+    by_gelu_tanh: "gelu_tanh", by_gelu_tanh_factored: "gelu_tanh", by_gelu_tanh_logistic: "gelu_tanh", by_relu: "relu", by_logistic: "sigmoid",
 }  # fmt: skip
 _FORMULAS = {
     "silu": by_silu, "silu_of_exp": by_silu_of_exp, "gelu_erf": by_gelu_erf, "gelu_tanh": by_gelu_tanh, "relu": by_relu, "sigmoid": by_logistic,

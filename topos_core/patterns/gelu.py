@@ -2,7 +2,7 @@
 
 Recognises
     By erf, `0.5 * x * (1 + erf(x / sqrt(2)))` or `0.5 * x * (1 - erf(-x / sqrt(2)))`; by tanh, `0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`; by the
-    logistic function, `x * sigmoid(1.702 * x)`: with the half anywhere, inside the bracket or distributed, the cube in any
+    logistic function, `x * sigmoid(1.702 * x)`, and the form by tanh as `x * sigmoid(2 * sqrt(2 / pi) * (x + 0.044715 * x^3))`: with the half anywhere, inside the bracket or distributed, the cube in any
     spelling, x drawn out of the cubic, literals with the digits of float32. `approximate` says which.
 
 Why it pays
@@ -16,7 +16,7 @@ Differs from the recorded ops
     kernel gives x for a recorded infinity.
 
 Not recognised
-    By the normal distribution function, the tanh form written with `exp`, other constants (they are told; in float64 a constant
+    By the normal distribution function, the tanh form as `x * e / (1 + e)` (NaN where e overflows), other constants (they are told; in float64 a constant
     counts with all its digits).
 
 Source
@@ -80,6 +80,16 @@ def by_tanh_factored_distributed(x: Any) -> Any:
     return 0.5 * x + 0.5 * x * anchor(np.tanh(x * (SLOPE + SLOPE * CUBIC * (x * x))))
 
 
+def by_tanh_logistic(x: Any) -> Any:
+    """`x * sigmoid(2 * sqrt(2 / pi) * (x + 0.044715 * x^3))`, which is the form by tanh."""
+    return x / (1 + anchor(np.exp(-2 * SLOPE * (x + CUBIC * (x * x * x)))))
+
+
+def by_tanh_logistic_factored(x: Any) -> Any:
+    """The same with x drawn out of the cubic."""
+    return x / (1 + anchor(np.exp(x * (-2 * SLOPE - 2 * SLOPE * CUBIC * (x * x)))))
+
+
 def by_logistic(x: Any) -> Any:
     """`x / (1 + exp(-1.702 * x))`."""
     return x / anchor(1 + np.exp(-LOGISTIC * x))
@@ -120,7 +130,7 @@ TERM = Term(
     holes={"x": "k"},
     forms=(
         by_erf_distributed, by_complement, by_tanh, by_tanh_distributed, by_tanh_factored, by_tanh_factored_distributed,
-        Form(by_logistic, silent=True), Form(by_logistic_of_exp, silent=True),
+        Form(by_tanh_logistic, silent=True), Form(by_tanh_logistic_factored, silent=True), Form(by_logistic, silent=True), Form(by_logistic_of_exp, silent=True),
     ),
 )  # fmt: skip
 
@@ -135,6 +145,10 @@ def _by_complement(x: Any) -> Any:
 
 def _by_tanh(x: Any) -> Any:
     return 0.5 * x * (1.0 + np.tanh(0.7978845608 * (x + 0.044715 * x**3)))
+
+
+def _by_tanh_as_sigmoid(x: Any) -> Any:
+    return x * (1 / (1 + np.exp(-1.5957691216 * (x + 0.044715 * x**3))))
 
 
 def _by_logistic(x: Any) -> Any:
@@ -164,6 +178,7 @@ PATTERN = Pattern(
         Example("by the complement of erf", _by_complement, _X),
         Example("by tanh", _by_tanh, _X),
         Example("by sigmoid", _by_logistic, _X),
+        Example("by tanh, as a sigmoid", _by_tanh_as_sigmoid, _X),
     ),
     counterexamples=(
         Example("another slope inside tanh", _coarse_slope, _X, "constant"),

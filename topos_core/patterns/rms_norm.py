@@ -2,7 +2,7 @@
 
 Recognises
     `x / sqrt(mean(x^2) + epsilon) * scale` over one axis or several, with a scale along exactly those axes, which is
-    optional; any rank, layout and spelling: the square as `x * x`, a power, an einsum or a matrix product, `rsqrt`, sums
+    optional; any rank, layout and spelling: the square as `x * x`, a power, an einsum or a matrix product, `rsqrt` or `exp(-0.5 * log(..))`, sums
     with the factor outside, the mean of f16 and bf16 that is summed in f32 and rounded, heads inside a feature axis.
 
 Why it pays

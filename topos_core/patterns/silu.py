@@ -1,8 +1,8 @@
 """Sigmoid linear unit, also called swish.
 
 Recognises
-    `x * sigmoid(x)` as `x / (1 + exp(-x))`, `x * (1 / (1 + exp(-x)))`, `x * e / (1 + e)` with `e = exp(x)`, and
-    `x * 0.5 * (1 + tanh(x / 2))`.
+    `x * sigmoid(x)` as `x / (1 + exp(-x))`, `x * (1 / (1 + exp(-x)))`, `x * e / (1 + e)` with `e = exp(x)`,
+    `x * exp(-log1p(exp(-x)))`, and `x * 0.5 * (1 + tanh(x / 2))`.
 
 Why it pays
     One kernel reads x once and writes once; the recorded ops read and write it about five times.
@@ -98,6 +98,10 @@ def _by_tanh(x: Any) -> Any:
     return x * (0.5 * (np.tanh(x / 2) + 1))
 
 
+def _by_log1p(x: Any) -> Any:
+    return x * np.exp(-np.log1p(np.exp(-x)))
+
+
 def _scaled(x: Any) -> Any:
     return x / (1 + np.exp(-1.5 * x))
 
@@ -112,7 +116,11 @@ PATTERN = Pattern(
     where=places("silu"),
     work=work,
     evaluate=evaluate,
-    examples=(Example("as a quotient", _quotient, _X), Example("by tanh", _by_tanh, _X)),
+    examples=(
+        Example("as a quotient", _quotient, _X),
+        Example("by tanh", _by_tanh, _X),
+        Example("by log1p", _by_log1p, _X),
+    ),
     counterexamples=(Example("a factor inside the sigmoid", _scaled, _X, "constant"),),
     term=TERM,
 )

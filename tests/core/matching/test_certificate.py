@@ -9,8 +9,11 @@ import pytest
 
 from tests.core.patterns.check import match_at_result, searched
 from topos_core import nn
-from topos_core.matching.certificate import certify
+from topos_core.matching.catalog import patterns
+from topos_core.matching.certificate import SAMPLES, certify
 from topos_core.matching.match import Match
+from topos_core.matching.search import search
+from topos_core.recording.trace import trace
 from topos_core.tape.tape import Tape
 
 IMAGE = {"x": "f32[2,3,6,6]", "w": "f32[4,3,3,3]"}
@@ -167,3 +170,19 @@ def test_infinities_that_meet_on_one_side_alone_prove_nothing():
     other, _ = attention("min")  # a row with -inf in it becomes NaN
     assert len(other.ops) == len(tape.ops)
     assert certify(other, match).answer == "not provable"
+
+
+def test_every_output_of_a_block_of_attention_is_reached_at_the_size_of_a_model():
+    def program(x, wq, wk, wv, wo):
+        q, k, v = ((x @ w).reshape(1, 96, 8, 32).transpose(0, 2, 1, 3) for w in (wq, wk, wv))
+        scores = q @ k.swapaxes(-1, -2) * 0.125
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        seen = (powers / powers.sum(-1, keepdims=True)) @ v
+        return seen.transpose(0, 2, 1, 3).reshape(1, 96, 256) @ wo
+
+    weight = "f32[256,256]"
+    tape = trace(program, x="f32[1,96,256]", wq=weight, wk=weight, wv=weight, wo=weight)
+    (match,) = [m for m in search(tape, patterns().values()).matches if m.pattern == "multi_head_attention"]
+    found = certify(tape, match)
+    assert found.answer == "true", found.reason
+    assert found.samples >= SAMPLES

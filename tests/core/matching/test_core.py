@@ -44,6 +44,10 @@ EQUAL = [
     (lambda x, y: np.square(x), lambda x, y: x**2),
     (lambda x, y: np.sqrt((x * x).sum(1)) ** 2, lambda x, y: np.square(x).sum(1)),
     (lambda x, y: np.sqrt(np.exp(x)) ** 2, lambda x, y: np.exp(x)),
+    (lambda x, y: np.exp(-np.log1p(np.exp(x))), lambda x, y: 1 / (1 + np.exp(x))),
+    (lambda x, y: np.exp(-2 * np.log1p(3 * np.exp(x))), lambda x, y: (1 + 3 * np.exp(x)) ** -2.0),
+    (lambda x, y: np.exp(0.5 * np.log((x * x).mean(1) + 1.0)), lambda x, y: np.sqrt((x * x).mean(1) + 1.0)),
+    (lambda x, y: np.exp(np.log(np.exp(x)).T), lambda x, y: np.exp(x).T),
 ]
 
 
@@ -59,6 +63,11 @@ DIFFERENT = [
     (lambda x, y: np.sqrt((x * y).sum(1)) ** 2, lambda x, y: (x * y).sum(1)),
     (lambda x, y: np.sqrt((x**3).sum(1)) ** 2, lambda x, y: (x**3).sum(1)),
     (lambda x, y: np.maximum(x, -0.0), lambda x, y: np.maximum(x, 0.0)),
+    (lambda x, y: np.exp(np.log(x)), lambda x, y: x),
+    (lambda x, y: np.exp(2 * np.log(x)), lambda x, y: x**2),
+    (lambda x, y: np.exp(-np.log1p(x)), lambda x, y: 1 / (1 + x)),
+    (lambda x, y: np.exp(-np.log(np.exp(x) - 1.0)), lambda x, y: 1 / (np.exp(x) - 1.0)),
+    (lambda x, y: np.exp(-np.log(-np.exp(x))), lambda x, y: -1 / np.exp(x)),
     (lambda x, y: x / x, lambda x, y: x**0),
     (lambda x, y: 2 * x - x, lambda x, y: x),
     (lambda x, y: x * 0, lambda x, y: y * 0),
