@@ -1,7 +1,8 @@
 """Rotary embedding, read off functions: a value times cosines plus the same value, its pairs turned, times sines.
 
 It is no term: the same value is read at two places of one axis, which no label can say. What is checked is exact: the
-turned value is `-x` at the other half of each pair for its first half, `x` at the other half for its second.
+turned value is `-x` at the other half of each pair for its first half, `x` at the other half for its second, or both with the
+other sign.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ SAME = 1e-9
 
 
 class Turn(NamedTuple):
-    """`factor * (x * cos + turned(x) * sin)`, each used by a map over the root's digits; `pair` tells the halves apart."""
+    """`factor * (x * cos + turned(x) * sin)`, each used by a map over the root's digits; `pair` tells the halves apart.
+
+    `backwards` says that the sign is the other half's: the gradient's turn, by minus the angle.
+    """
 
     x: Kid
     cos: Kid
     sin: Kid
     pair: int
     factor: float
+    backwards: bool
 
 
 def read_turn(func: Func) -> Turn | None:
@@ -71,8 +76,10 @@ def _whole(func: Func) -> Iterator[Turn]:
                     continue
                 factor = plain.weight
                 signs = turned.weight * first.weight, turned.weight * second.weight
-                if isinstance(factor, float) and close(signs[0], -factor, SAME) and close(signs[1], factor, SAME):
-                    yield Turn(x, cosine, sine, pair, factor)
+                for backwards in (False, True):
+                    ahead = -factor if backwards else factor
+                    if isinstance(factor, float) and close(signs[0], -ahead, SAME) and close(signs[1], ahead, SAME):
+                        yield Turn(x, cosine, sine, pair, factor, backwards)
 
 
 def _halves(func: Func) -> Iterator[Turn]:
@@ -87,11 +94,10 @@ def _halves(func: Func) -> Iterator[Turn]:
     for own, crossed in _both(sums[0]):
         for other, back in _both(sums[1]):
             factor = own.weight
-            if not isinstance(factor, float) or not (
-                close(other.weight, factor, SAME)
-                and close(back.weight, factor, SAME)
-                and close(crossed.weight, -factor, SAME)
-            ):
+            if not isinstance(factor, float) or not close(other.weight, factor, SAME):
+                continue
+            backwards = close(crossed.weight, factor, SAME) and close(back.weight, -factor, SAME)
+            if not backwards and not (close(back.weight, factor, SAME) and close(crossed.weight, -factor, SAME)):
                 continue
             for x1, cosine in _pairs(own):
                 for x2, sine in _pairs(crossed):
@@ -99,7 +105,7 @@ def _halves(func: Func) -> Iterator[Turn]:
                     if whole is None:
                         continue
                     if (x2, cosine) in _pairs(other) and (x1, sine) in _pairs(back):
-                        yield Turn(whole, cosine, sine, pair, factor)
+                        yield Turn(whole, cosine, sine, pair, factor, backwards)
 
 
 def _both(kids: Sequence[Kid]) -> tuple[Sequence[Kid], Sequence[Kid]]:

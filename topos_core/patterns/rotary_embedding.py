@@ -2,8 +2,9 @@
 
 Recognises
     `x * cos + turned(x) * sin`, where `turned` is `concat(-x2, x1)` of both halves or its interleaved kin (even and odd
-    features), and `concat(x1 * cos - x2 * sin, x2 * cos + x1 * sin)` with one cosine and sine per pair; in any rank and
-    layout, the tables given or constant, broadcast over batch and heads.
+    features), and `concat(x1 * cos - x2 * sin, x2 * cos + x1 * sin)` with one cosine and sine per pair; by minus the angle
+    too, with the sign on the other half (`direction`: backwards); in any rank and layout, the tables given or constant,
+    broadcast over batch and heads.
 
 Why it pays
     One kernel reads x once and writes once; the recorded ops read and write it about six times.
@@ -48,6 +49,11 @@ def formula(x: Any, cos: Any, sin: Any) -> Any:
     return x * cos + np.stack([-x[:, 1], x[:, 0]], 1) * sin
 
 
+def backwards(x: Any, cos: Any, sin: Any) -> Any:
+    """Turns `x: [k, p, h]` by minus the angle."""
+    return x * cos + np.stack([x[:, 1], -x[:, 0]], 1) * sin
+
+
 def blended(x: Any, cos: Any, sin: Any) -> Any:
     """What a match binds; the turn itself is read by `matching.rotary`."""
     return x * cos + x * sin
@@ -62,7 +68,8 @@ def find(context: Context, root: int, /) -> Match | None:
     template = templates(CARRIER)[0]
     attempt = attempt_of(turn, template, keys.funcs[root], keys)
     match = None if attempt is None else found(IDENTIFIER, keys, template, root, attempt)
-    facts = None if match is None else core_facts(match)
+    options = {"direction": "backwards"} if turn.backwards else {}
+    facts = None if match is None else core_facts(match, **options)
     if match is None or facts is None:
         return None
     return Match(IDENTIFIER, root, dict(match.bindings), match.interior, match.computing, {}, facts)
@@ -70,7 +77,12 @@ def find(context: Context, root: int, /) -> Match | None:
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
-    return evaluated(CARRIER.holes, facts, arrays, "k p h", formula)
+    return evaluated(CARRIER.holes, facts, arrays, "k p h", backwards if _is_backwards(facts) else formula)
+
+
+def _is_backwards(facts: CoreFacts) -> bool:
+    """Says whether pairs are turned by minus the angle."""
+    return facts.options.get("direction") == "backwards"
 
 
 def work(tape: Tape, match: Match) -> Work:
@@ -117,6 +129,11 @@ def _half_by_half(x: Any, cos: Any, sin: Any) -> Any:
     return np.concatenate([first * cos - second * sin, second * cos + first * sin], -1)
 
 
+def _by_minus_the_angle(x: Any, cos: Any, sin: Any) -> Any:
+    turned = np.concatenate([-x[..., 4:], x[..., :4]], -1)
+    return x * cos - turned * sin
+
+
 def _wrong_sign(x: Any, cos: Any, sin: Any) -> Any:
     turned = np.concatenate([x[..., 4:], x[..., :4]], -1)
     return x * cos + turned * sin
@@ -134,6 +151,7 @@ PATTERN = Pattern(
     evaluate=evaluate,
     examples=(
         Example("halves turned", _halves_turned, _X),
+        Example("by minus the angle", _by_minus_the_angle, _X),
         Example("half by half", _half_by_half, {"x": "f32[2,3,5,8]", "cos": "f32[5,4]", "sin": "f32[5,4]"}),
     ),
     counterexamples=(Example("no sign", _wrong_sign, _X),),

@@ -58,6 +58,23 @@ def test_pairs_beside_each_other(pairs):
     check(even_and_odd_by_pairs, arrays((2, 5, 2 * pairs), (5, pairs)))
 
 
+def halves_backwards(x, cos, sin):
+    half = x.shape[-1] // 2
+    return x * cos - np.concatenate([-x[..., half:], x[..., :half]], -1) * sin
+
+
+def pairs_backwards(x, cos, sin):
+    turned = np.stack([x[..., 1::2], -x[..., ::2]], -1).reshape(x.shape)
+    return x * cos + turned * sin
+
+
+@pytest.mark.parametrize("program", [halves_backwards, pairs_backwards])
+@pytest.mark.parametrize("pairs", [2, LANES - 1, LANES + 1])
+def test_minus_the_angle(program, pairs):
+    check(program, arrays((2, 5, 2 * pairs), (5, 2 * pairs)))
+    check(program, arrays((3, 2, 5, 2 * pairs), (2, 1, 2 * pairs)))
+
+
 def test_heads_inside_the_features():
     def program(x, cos, sin):
         return nn.rotary_embedding(x.reshape(2, 5, 3, 24).transpose(0, 2, 1, 3), cos, sin)

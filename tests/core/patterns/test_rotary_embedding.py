@@ -43,6 +43,24 @@ def test_every_spelling_with_whole_tables_is_one_embedding(spelling):
     assert set(match.bindings) == {"x", "cos", "sin"}
 
 
+def by_minus_the_angle(x, cos, sin):
+    return x * cos - np.concatenate([-x[..., 4:], x[..., :4]], -1) * sin
+
+
+def sign_on_the_other_half(x, cos, sin):
+    return np.concatenate([x[..., 4:], -x[..., :4]], -1) * sin + cos * x
+
+
+def interleaved_by_minus_the_angle(x, cos, sin):
+    return x * cos + np.stack([x[..., 1::2], -x[..., ::2]], -1).reshape(2, 3, 5, 8) * sin
+
+
+@pytest.mark.parametrize("spelling", [by_minus_the_angle, sign_on_the_other_half, interleaved_by_minus_the_angle])
+def test_a_turn_by_minus_the_angle_says_so(spelling):
+    match = check("rotary_embedding", spelling, FULL)
+    assert match.facts.options == {"direction": "backwards"}
+
+
 def half_by_half(x, cos, sin):
     a, b = x[..., :4], x[..., 4:]
     return np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)

@@ -29,11 +29,13 @@ class Runner:
 
     Args:
         facts: Labels k (rows), p (two), h (pairs).
+        backwards: Whether pairs are turned by minus the angle.
         dtype: What the kernels compute in: f64 for f64, else f32.
         known: By strides, where elements lie.
     """
 
     facts: CoreFacts
+    backwards: bool
     dtype: np.dtype
     known: dict[tuple[Any, ...], dict[str, Places | None]]
 
@@ -63,6 +65,9 @@ class Runner:
                 place = Places(np.arange(rows, dtype=np.int64) * (2 * pairs), (pairs, 1))
                 if name != "out":
                     arrays[name] = copied_rows(arrays[name], self.facts.layouts[name], self.facts, LABELS, "k")
+            if self.backwards:  # by minus the angle is forwards from the second of each pair to the first
+                other, step = place.steps
+                place = Places(place.at + other, (-other, step))
             found[name] = place
         threads = min(threads, items)
         slot = spaced(self._slot_bytes(), threads)
@@ -101,7 +106,9 @@ class Runner:
 
 def make_runner(facts: CoreFacts, dtype: str) -> Runner:
     """Reads the dtype; the kernel depends on strides and is compiled by the first run."""
-    return Runner(facts, numpy_dtype("f64" if dtype == "f64" else "f32"), {})
+    return Runner(
+        facts, facts.options.get("direction") == "backwards", numpy_dtype("f64" if dtype == "f64" else "f32"), {}
+    )
 
 
 def _kind(places: Mapping[str, Places], pairs: int) -> str:

@@ -21,7 +21,8 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     """Offers the one-pass kernel for floats."""
     size = tape.ops[match.root].type.size
     ends = {layout.roles[-2:] for layout in (match.facts.layouts["x"], match.facts.result)}
-    beside = ends <= {("p", "h")} or ends <= {("h", "p")}  # others are turned pair by pair
+    forwards = match.facts.options.get("direction") != "backwards"
+    beside = ends <= {("p", "h")} or (forwards and ends <= {("h", "p")})  # others are turned pair by pair
     return offer_core(
         tape, match, terms, kernel="one pass over pairs", flops=3 * size, transcendentals=0,
         efficiency=0.5 if beside else 0.1,
