@@ -17,7 +17,7 @@ Declines when
 
 Not recognised
     A cap on the scores by tanh and a mask that is multiplied (both are told), scores that three terms are added to one by
-    one, weights that a choice drops out instead of a factor.
+    one, weights that a choice drops out instead of a factor, a number that is added to all scores.
 
 Source
     Vaswani et al., Attention Is All You Need (arXiv 1706.03762).
@@ -64,6 +64,12 @@ def normalised_late(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, dro
     """Divided by the sum after the second product."""
     scores = _scores(q, k, mask, scale, bias)
     powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return (powers @ v) / anchor(powers.sum(-1, keepdims=True))
+
+
+def unshifted_late(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
+    """Without the shift, and divided by the sum after the second product."""
+    powers = np.exp(_scores(q, k, mask, scale, bias))
     return (powers @ v) / anchor(powers.sum(-1, keepdims=True))
 
 
@@ -161,7 +167,7 @@ def facts(found: Found) -> CoreFacts | None:
     kind = "keeps" if decides == "keep" else mask
     causal = "yes" if decides in bound and _is_triangle(found, decides, kind) else "no"
     widened = "yes" if form in (widened_f16, widened_bf16) else "no"
-    shifted = "no" if form is unshifted else "yes"
+    shifted = "no" if form in (unshifted, unshifted_late) else "yes"
     return core_facts(found, mask=mask, fill_scaled=scaled, causal=causal, widened=widened, shifted=shifted)
 
 
@@ -277,6 +283,7 @@ TERM = Term(
         _sums(added)[1],
         *_sums(unshifted),
         *_sums(normalised_late),
+        *_sums(unshifted_late),
         _chosen(keeps),
         _chosen(hides),
         Form(keeps_before_scale, required=_ONE, excluded=_FURTHER, constants=("fill",), dtypes=_BOOLEAN),

@@ -6,7 +6,7 @@ Recognises
     first or last, batch or channels of extent 1. The spelling does not matter: unfold and matmul, `sliding_window_view` and
     einsum or tensordot, stacked slices, shifted slices summed, strided views, gathers by constant tables. Without a
     window it is a convolution if an unbatched kernel meets an image of rank 3 or more whose channel axis precedes a
-    spatial one (1x1); one pixel whose axes neither kernel nor result have is a linear layer.
+    spatial one (1x1); one pixel whose axes neither kernel nor result have is a linear layer. Groups that share a kernel count as batch.
 
 Why it pays
     The windows matrix repeats every element as often as windows overlap (9 times for 3x3); a kernel reads it once.
@@ -16,7 +16,8 @@ Declines when
     value are multiplied and summed, but their offsets lie on no grid.
 
 Not recognised
-    Taps of several kernel values, one each. Weights written as numbers into the sum (0.25 * a + 0.5 * b). Kernels that
+    Channels convolved one at a time and stacked. Folds with movement between their steps. An accumulator that begins as an
+    array of more than 64 elements, which is a parameter: begin with 0. Taps of several kernel values, one each. Weights written as numbers into the sum (0.25 * a + 0.5 * b). Kernels that
     differ by position. A batch in two axes with another axis between them is bound at the value that joins them.
 
 Source

@@ -13,7 +13,7 @@ Declines when
     Nothing beside the common rules.
 
 Not recognised
-    Complex multiplication, angles that are computed inside, a turn of a part of the features (the part alone is).
+    Complex multiplication, a turn by `roll` and a table of signs, angles that are computed inside, a turn of a part of the features (the part alone is).
 
 Source
     Su et al., RoFormer (arXiv 2104.09864).

@@ -57,6 +57,11 @@ def by_tanh(x: Any) -> Any:
     return 0.5 * x * (1 + np.tanh(0.5 * x))
 
 
+def by_tanh_distributed(x: Any) -> Any:
+    """Both halves by themselves."""
+    return 0.5 * x + 0.5 * x * np.tanh(0.5 * x)
+
+
 _FORMULAS = {"logistic": formula, "of exp": by_exp}
 
 
@@ -85,7 +90,7 @@ TERM = Term(
     formula=formula,
     facts=facts,
     holes={"x": "k"},
-    forms=(Form(by_exp, silent=True), Form(by_tanh, silent=True)),
+    forms=(Form(by_exp, silent=True), Form(by_tanh, silent=True), Form(by_tanh_distributed, silent=True)),
     worth=worth,
 )
 

@@ -14,7 +14,9 @@ Declines when
     `grid`: slices of one value are folded, but their offsets lie on no grid.
 
 Not recognised
-    Averages that count only the elements inside the image. Weighted folds (`0.25 * a + 0.5 * b`). Reductions of whole
+    Averages that count only the elements inside the image (the sum is, its quotient by a table of counts is not); averages
+    taken axis by axis (`mean(-1).mean(-2)`: the inner one is); windows that are cast before they are reduced, such as f16
+    summed in f32. Weighted folds (`0.25 * a + 0.5 * b`). Reductions of whole
     axes, and of whole axes together with tiles of another (the statistics of a norm).
 
 Source

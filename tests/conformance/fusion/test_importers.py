@@ -118,3 +118,49 @@ def test_random_numbers_that_are_read_twice_are_made_once(tmp_path: Path) -> Non
     assert sum(noise in op.operands for op in tape.ops) == 2
     assert all(noise not in match.interior and noise != match.root for match in plan.planner.pool.matches)
     assert [decision.match.pattern for decision in plan.taken] == ["softmax"]
+
+
+def heads_of_an_open_batch():
+    """Attention whose batch is read from a shape and multiplied by the heads: what an export with a dynamic axis has."""
+    whole = {"zero": 0, "three": 3, "four": 4, "five": 5, "twelve": 12}
+    arrays = {name: np.array([number], np.int64) for name, number in whole.items()}
+    arrays |= {name: weights(12, 12) for name in ("wq", "wk", "wv", "wo")}
+    nodes = [
+        helper.make_node("Shape", ["x"], ["extents"]),
+        helper.make_node("Gather", ["extents", "zero"], ["batch"]),
+        helper.make_node("Mul", ["batch", "three"], ["rows"]),
+        helper.make_node("Concat", ["batch", "five", "three", "four"], ["cut"], axis=0),
+        helper.make_node("Concat", ["rows", "five", "four"], ["flat"], axis=0),
+        helper.make_node("Concat", ["batch", "three", "five", "four"], ["whole"], axis=0),
+        helper.make_node("Concat", ["batch", "five", "twelve"], ["merged"], axis=0),
+    ]
+    for name in "qkv":
+        nodes += [
+            helper.make_node("MatMul", ["x", f"w{name}"], [f"{name}0"]),
+            helper.make_node("Reshape", [f"{name}0", "cut"], [f"{name}1"]),
+            helper.make_node("Transpose", [f"{name}1"], [f"{name}2"], perm=[0, 2, 1, 3]),
+            helper.make_node("Reshape", [f"{name}2", "flat"], [name]),
+        ]
+    nodes += [
+        helper.make_node("Transpose", ["k"], ["kt"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["q", "kt"], ["scores"]),
+        helper.make_node("Mul", ["scores", "half"], ["scaled"]),
+        helper.make_node("Softmax", ["scaled"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "v"], ["seen"]),
+        helper.make_node("Reshape", ["seen", "whole"], ["apart"]),
+        helper.make_node("Transpose", ["apart"], ["turned"], perm=[0, 2, 1, 3]),
+        helper.make_node("Reshape", ["turned", "merged"], ["joined"]),
+        helper.make_node("MatMul", ["joined", "wo"], ["y"]),
+    ]
+    arrays["half"] = np.float32(0.5).reshape(())
+    return model(nodes, [("x", "f32", ["B", 5, 12])], [("y", "f32", ["B", 5, 12])], arrays, opset=17)
+
+
+@case(40, 97)
+def test_a_batch_that_is_read_and_multiplied_is_named_and_taken_at_every_size(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"leaves B \(axis 0 of x\) open; give numbers with --dim B=4") as refused:
+        record(heads_of_an_open_batch(), tmp_path)
+    assert refused.value.code == "TP209"
+    for batch in (1, 2, 7):
+        tape = record(heads_of_an_open_batch(), tmp_path, dims={"B": batch})
+        assert patterns(tape) == ["multi_head_attention"], batch

@@ -391,3 +391,15 @@ def test_a_scale_is_as_exact_as_float64_holds_it(number):
 
     match = check("attention", program, QKV)
     assert match.facts.constants["scale"] == pytest.approx(number, rel=1e-14)
+
+
+@pytest.mark.parametrize("mask", ["f64[2,1,5,5]", None])
+def test_powers_without_the_shift_may_be_divided_by_their_sum_behind_the_second_product(mask):
+    def program(q, k, v, mask=None):
+        scores = q @ k.swapaxes(-1, -2) * 0.5
+        powers = np.exp(scores if mask is None else scores + mask)
+        return (powers @ v) / powers.sum(-1, keepdims=True)
+
+    heads = dict.fromkeys("qkv", "f64[2,3,5,4]")
+    match = check("attention", program, heads if mask is None else {**heads, "mask": mask})
+    assert match.facts.options["shifted"] == "no"

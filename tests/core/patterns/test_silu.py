@@ -29,6 +29,14 @@ def by_exp(x):
     return x * (e / (e + 1))
 
 
+def by_tanh_distributed(x):
+    return x * 0.5 + x * 0.5 * np.tanh(x * 0.5)
+
+
+def by_log1p(x):
+    return x * np.exp(-np.log1p(np.exp(-x)))
+
+
 def by_tanh(x):
     return x * (0.5 * (np.tanh(x / 2) + 1))
 
@@ -42,7 +50,10 @@ def of_a_sum(x):
     return y / (1 + np.exp(-y))
 
 
-@pytest.mark.parametrize("spelling", [quotient, product, power, minus_one, by_exp, by_tanh, reciprocal, of_a_sum])
+@pytest.mark.parametrize(
+    "spelling",
+    [quotient, product, power, minus_one, by_exp, by_tanh, by_tanh_distributed, by_log1p, reciprocal, of_a_sum],
+)
 def test_every_spelling_is_one_silu(spelling):
     check("silu", spelling, X)
 
