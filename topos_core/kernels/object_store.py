@@ -32,22 +32,25 @@ class ObjectStore:
             return None
         try:
             sealed = (self.folder / name).read_bytes()
-        except OSError:
+            seal, content = sealed[:SEAL_BYTES], sealed[SEAL_BYTES:]
+            return content if hmac.compare_digest(seal, self._seal(name, content)) else None
+        except OSError:  # not there, not readable, or the key is gone and no other can be made
             return None
-        seal, content = sealed[:SEAL_BYTES], sealed[SEAL_BYTES:]
-        return content if hmac.compare_digest(seal, self._seal(name, content)) else None
 
     def put(self, name: str, content: bytes) -> None:
         """Keeps a file, whole or not at all; a full or read-only disk keeps nothing."""
         if self.folder is None:
             return
+        temporary = None
         try:
+            sealed = self._seal(name, content) + content
             descriptor, temporary = tempfile.mkstemp(dir=self.folder)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(self._seal(name, content) + content)
+                file.write(sealed)
             os.replace(temporary, self.folder / name)
         except OSError:
-            return
+            if temporary is not None:
+                Path(temporary).unlink(missing_ok=True)
 
     def _seal(self, name: str, content: bytes) -> bytes:
         assert self.folder is not None

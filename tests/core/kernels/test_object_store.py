@@ -1,4 +1,9 @@
+import os
 import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 from topos_core.kernels.host import describe, host
 from topos_core.kernels.library import load_or_compile
@@ -57,3 +62,45 @@ def test_registers_and_lanes_follow_the_features():
     assert describe("x86_64-linux", "x", "", wide - {"avx512vl"}).lanes("f32") == 8
     assert describe("x86_64-linux", "x", "", frozenset({"sse2"})).lanes("f64") == 2
     assert describe("aarch64-linux", "x", "", frozenset({"neon"})).registers == 32
+
+
+def test_a_store_that_cannot_be_written_keeps_nothing_and_fails_nobody(tmp_path, monkeypatch):
+    store = ObjectStore(private_folder(tmp_path / "kernels"))
+    store.put("a", b"code")
+
+    def full(*given, **named):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "replace", full)
+        store.put("b", b"code")
+    assert sorted(path.name for path in store.folder.iterdir()) == ["a", "key"]
+    (store.folder / "key").unlink()
+    with monkeypatch.context() as broken:
+        broken.setattr(tempfile, "mkstemp", full)
+        assert store.get("a") is None  # nothing says any more that it is ours
+        store.put("a", b"code")
+        made = load_or_compile(store, "tile", ("f32", "1x1"), host())
+        assert made.address
+    assert store.get("a") is None  # a new key does not fit old seals
+    store.put("a", b"code")
+    assert store.get("a") == b"code"
+
+
+def test_processes_that_meet_in_one_folder_keep_and_read_whole_files(tmp_path):
+    """Each writes and reads the same names; whatever is read is one of the things that were written."""
+    script = """if True:
+        import sys
+        from pathlib import Path
+        from topos_core.kernels.object_store import ObjectStore, private_folder
+        store = ObjectStore(private_folder(Path(sys.argv[1])))
+        own = sys.argv[2].encode() * 50000
+        for _ in range(200):
+            store.put("a", own)
+            found = store.get("a")
+            assert found is not None and len(found) == 50000 and len(set(found)) == 1, found
+        """
+    command = [sys.executable, "-c", script, str(tmp_path / "kernels")]
+    home = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    children = [subprocess.Popen([*command, name], env=home) for name in "xyz"]
+    assert [child.wait(120) for child in children] == [0, 0, 0]

@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -24,6 +25,8 @@ from topos_core.run.bench.contender import Contender
 
 LEAST: Final = 3
 """Calls of a round, however long they take."""
+SETTLE_SECONDS: Final = 0.04
+"""Before a turn on several threads: threads of whoever had the last one stay awake for up to 26 ms (OpenBLAS')."""
 OVERRIDES: Final = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 """Settings that may halve NumPy's products; contenders run without them."""
 POOLS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -191,6 +194,8 @@ def measure(
             if "failure" in loaded[at]:
                 continue
             progress(f"{title}: {crew[at].contender.name}", len(crew) * (1 + turn) + done, steps)
+            if threads > 1:
+                time.sleep(SETTLE_SECONDS)
             answer = crew[at].ask(do="round", seconds=seconds, least=LEAST)
             if "failure" in answer:
                 loaded[at] = answer
