@@ -80,7 +80,7 @@ def kernel(name: str, *variant: str) -> Kernel:
     seen = watch()
     if seen is not None:
         seen.asked[name, variant] = None
-    with _alone(os.getpid()):
+    with _alone():
         return _kernel(name, variant, host())
 
 
@@ -107,7 +107,7 @@ def _short(variant: str) -> str:
 
 
 def _compile_alone(name: str, variant: tuple[str, ...], target: Host) -> bytes:
-    with _alone(os.getpid()):
+    with _alone():
         return compile_kernel(name, variant, target)
 
 
@@ -153,7 +153,7 @@ def _machine(target: Host) -> Any:
 def _load(code: bytes, target: Host) -> Loaded:
     import llvmlite.binding as llvm
 
-    with _alone(os.getpid()):
+    with _alone():
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(target))
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
@@ -162,9 +162,16 @@ def _load(code: bytes, target: Host) -> Loaded:
 
 
 @cache
-def _alone(process: int) -> threading.RLock:
-    """Gives a process' lock: LLVM's and numba's compilers serve one thread at a time; a fork may meet it locked."""
-    return threading.RLock()
+def _alone() -> threading.RLock:
+    """Gives the lock of LLVM's and numba's compilers, which serve one thread at a time.
+
+    A fork waits for it: a child of a thread that forks while another one imports or compiles would wait for ever for locks
+    whose holder it does not have.
+    """
+    lock = threading.RLock()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+    return lock
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,7 +43,7 @@ class _Setting:
 @contextmanager
 def blas_threads(count: int) -> Iterator[None]:
     """Runs a block with at most so many BLAS threads; the caller's own setting comes back when the last run ends."""
-    setting = _setting()
+    setting = _setting(os.getpid())
     setting.enter(count)
     try:
         yield
@@ -51,6 +52,9 @@ def blas_threads(count: int) -> Iterator[None]:
 
 
 @cache
-def _setting() -> _Setting:
-    """Finds the loaded BLAS once: the scan of loaded libraries takes milliseconds. NumPy's is loaded by now."""
+def _setting(process: int) -> _Setting:
+    """Finds a process' loaded BLAS once: the scan of loaded libraries takes milliseconds. NumPy's is loaded by now.
+
+    A forked child has none of the threads that wanted something, and may have met the lock taken.
+    """
     return _Setting()

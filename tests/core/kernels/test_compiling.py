@@ -1,8 +1,10 @@
 """Kernels compiled side by side: who compiles what, what happens when a process fails, and that nothing else is asked for."""
 
 import os
+import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -140,3 +142,32 @@ def test_nothing_is_compiled_that_the_plan_does_not_take():
         plan.run(*x)
     assert not plan.taken
     assert not seen.asked
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_waits_for_a_compilation_and_its_child_compiles_for_itself(tmp_path):
+    """One thread imports numba and compiles, another one forks meanwhile, and the children run a plan."""
+    script = """if True:
+        import os, signal, threading, time
+        import numpy as np
+        import topos_core as tp
+        from topos_core import nn
+        from topos_core.kernels.library import kernel
+        plan = tp.plan(tp.trace(lambda x: nn.softmax(x), tp.f32[64, 64]), cost="always")
+        compiling = threading.Thread(target=lambda: [kernel("tile", "f32", s).address for s in ("1x1", "4x1")])
+        compiling.start()
+        children = []
+        for pause in (0.0, 0.1):
+            time.sleep(pause)
+            child = os.fork()
+            if child == 0:
+                signal.alarm(100)
+                rows = plan.run(np.ones((64, 64), np.float32), threads=2)
+                os._exit(0 if np.allclose(rows, 1 / 64) else 1)
+            children.append(child)
+        compiling.join()
+        assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
+        """
+    variables = {**os.environ, "TOPOS_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
