@@ -17,6 +17,15 @@ PAN = """async ([frames, zoom]) => {
     target.dispatchEvent(new WheelEvent('wheel', {deltaY: way * (zoom ? 12 : 24), ctrlKey: zoom, clientX: 600, clientY: 450, bubbles: true, cancelable: true}));
   }
 }"""
+BOX = """async frames => {
+  const box = document.createElement('div');
+  box.style.cssText = 'position: fixed; inset: 0 auto auto 0; width: 700px; height: 600px; background: #7aa; will-change: transform';
+  document.body.append(box);
+  for (let i = 0; i < frames; i++) {
+    await new Promise(requestAnimationFrame);
+    box.style.transform = `translate(${i % 90}px, ${i % 50}px)`;
+  }
+}"""
 OPEN = """() => new Promise(resolve => {
   const boxes = () => document.querySelectorAll('[data-box]').length;
   const before = boxes(), begun = performance.now();

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.web.documents import Document
 from topos_web.agents import AgentPlanner
+from topos_web.plans import Progress, Traced, untold
 
 MODEL: Final = '''\
 import numpy as np
@@ -52,6 +53,16 @@ REAL: Final = {
 SPECS: Final = {"ResNet-50": "f32[1,3,224,224]", "BERT-base": "i64[2,48]<100", "decoder": "i64[1,32]<100"}
 
 
+class TracedOnce(AgentPlanner):
+    """Keeps what it traced: a server that starts again asks for it again."""
+
+    _kept: Sequence[Traced] = ()
+
+    def trace(self, progress: Progress = untold) -> Iterator[Traced]:
+        self._kept = self._kept or list(super().trace(progress))
+        yield from self._kept
+
+
 class TracedTarget(NamedTuple):
     """A target that the agent has traced, and how long that took."""
 
@@ -83,7 +94,7 @@ def _traced(text: str) -> Iterator[TracedTarget]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.py"
         path.write_text(text)
-        planner = AgentPlanner([str(path)])
+        planner = TracedOnce([str(path)])
         try:
             begun = time.perf_counter()
             (traced,) = planner.trace()
