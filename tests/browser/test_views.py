@@ -107,3 +107,18 @@ def test_a_name_of_any_length_leaves_the_lists_short(open_page: Open) -> None:
     assert bar.bounding_box()["height"] < 140
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.get_by_test_id("why").evaluate("e => e.scrollWidth <= e.clientWidth")
+
+
+def test_no_name_or_type_leaves_its_box(open_page: Open) -> None:
+    page, *_ = open_page(norms(), convolution(observed=True))
+    for target in (norms()["target"], convolution(observed=True)["target"]):
+        page.get_by_label("Target", exact=True).select_option(label=target)
+        expect(page).to_have_title(f"{target} · topos")
+        page.locator("[data-box='op']").first.wait_for()
+        found = page.locator("[data-box='op']").evaluate_all("""boxes => boxes.map(box => {
+            const body = box.querySelector('.body').getBBox();
+            const texts = [...box.querySelectorAll(':scope > .name, :scope > .type')].map(text => text.getBBox());
+            return [box.querySelector('.type').textContent, body.width - Math.max(...texts.map(text => text.x + text.width))];
+        })""")
+        assert len(found) > 5
+        assert [text for text, left in found if left < 4] == []

@@ -1,15 +1,27 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from tests.web.serving import TOKEN
 from topos_web import app, static
+from topos_web.agents import AgentPlanner
 from topos_web.events import Hub
 from topos_web.plans import Plans
 from topos_web.security import LARGEST_BODY, without_prefix
 
+MODEL = """\
+import numpy as np
+import topos_core as tp
+
+
+@tp.model(x=tp.f32[4, 8])
+def main(x):
+    return np.tanh(x) * 2.0
+"""
 PATHS = ["/", "/app.js", "/favicon.svg", "/api/v1/plans", "/api/v1/openapi.json", "/api/v1/events", "/nothing"]
 
 
@@ -96,6 +108,34 @@ def test_sources_come_from_the_trace_and_never_from_disk(client: TestClient, pla
     source = client.get(f"/api/v1/plans/{plan['id']}/sources/0").json()
     assert source["path"] == "examples/convolution.py"  # no such file exists
     assert "sliding_window_view" in source["text"]
+
+
+def test_a_link_in_place_of_a_traced_file_shows_nothing_of_what_it_names(tmp_path: Path) -> None:
+    """A file that was traced is replaced by a symbolic link to one that nobody asked for, with and without a new trace."""
+    (tmp_path / "secret").write_text("the secret of another folder\n")
+    model = tmp_path / "project" / "model.py"
+    model.parent.mkdir()
+    model.write_text(MODEL)
+    planner = AgentPlanner([str(model)])
+    try:
+        plans = Plans(planner)
+        plans.refresh()
+        with TestClient(app.build(plans, Hub(), TOKEN, static.load()), base_url="http://127.0.0.1:8470") as client:
+            client.headers["authorization"] = f"Bearer {TOKEN}"
+            (plan,) = client.get("/api/v1/plans").json()
+            model.unlink()
+            model.symlink_to(tmp_path / "secret")
+            source = f"/api/v1/plans/{plan['id']}/sources/0"
+            assert client.get(source).json() == {"path": "model.py", "text": MODEL}
+            plans.refresh()
+            (failed,) = client.get("/api/v1/plans").json()
+            assert failed["error"] is not None
+            assert client.get(source).json() == {"path": "model.py", "text": MODEL}
+            for path in ("graph", "regions", "skeleton", "export"):
+                assert "secret of another" not in client.get(f"/api/v1/plans/{plan['id']}/{path}").text
+            assert "secret of another" not in client.get("/api/v1/plans").text
+    finally:
+        planner.close()
 
 
 @pytest.mark.parametrize("path", ["/", "/app.js", "/nothing", "/api/v1/plans", "/api/v1/plans/ffffffff/skeleton"])

@@ -10,6 +10,8 @@ export const FOLD_HEIGHT = 78;
 export const FRAME_HEADER = 26;
 export const FRAME_PADDING = 14;
 const MOST_CHIPS = 3;
+/** The width of a character of an op's subtitle; names and types in DejaVu Sans come to 5.8 on average at most. */
+const SUBTITLE_GLYPH = 5.9;
 /** Characters of an op's attributes that its box has room for; the rest stands in its tooltip and under Why. */
 const MOST_ATTRIBUTES = 20;
 
@@ -48,11 +50,26 @@ function constantText(attributes: string): string {
 export function opSize(model: Model, value: number): [number, number] {
   const chips = chipsOf(model, value);
   const chipRow = chips.reduce((sum, chip) => sum + chipWidth(chip) + 5, 8);
-  const attributes = model.name(value) === 'input' || model.name(value) === 'parameter' ? 0 : Math.min(MOST_ATTRIBUTES, model.attributes(value).length);
-  const title = model.name(value).length * 7.2 + 20 + (attributes ? attributes * 5.4 + 22 : 0);
-  const subtitle = subtitleOf(model, value).length * 5.9 + 20;
+  const attributes = isSource(model, value) ? 0 : Math.min(MOST_ATTRIBUTES, model.attributes(value).length);
+  const title = model.name(value).length * 7.2 + 2 * opPadding(model, value) + 2 + (attributes ? attributes * 5.4 + 22 : 0);
+  const subtitle = subtitleOf(model, value).length * SUBTITLE_GLYPH + 2 * opPadding(model, value) + 2;
   const width = Math.min(260, Math.max(120, title, subtitle, chipRow));
   return [Math.ceil(width / 4) * 4, OP_HEIGHT + (chips.length ? CHIP_HEIGHT + 2 : 0)];
+}
+
+/** Whether an op's box stands for what exists before a run; its ends are round. */
+export function isSource(model: Model, value: number): boolean {
+  return model.name(value) === 'input' || model.name(value) === 'parameter';
+}
+
+/** Where an op's text begins in its box, and how far from the other end it stays. */
+export function opPadding(model: Model, value: number): number {
+  return isSource(model, value) ? 14 : 9;
+}
+
+/** How many characters of its subtitle a box of some width has room for. */
+export function subtitleRoom(model: Model, value: number, width: number): number {
+  return Math.floor((width - 2 * opPadding(model, value)) / SUBTITLE_GLYPH);
 }
 
 export function subtitleOf(model: Model, value: number): string {
