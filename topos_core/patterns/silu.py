@@ -15,7 +15,7 @@ Differs from the recorded ops
     recorded infinity.
 
 Not recognised
-    `exp(0 - x)`, a factor on x inside the sigmoid (1.702 is `gelu`; others are told).
+    `exp(0 - x)`, `exp(-softplus(-x))` with a softplus that is computed by cases, a factor on x inside the sigmoid (1.702 is `gelu`; others are told).
 
 Source
     Elfwing, Uchibe, Doya, Sigmoid-Weighted Linear Units (arXiv 1702.03118).
