@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: install fmt check test golden conformance bench page editors
+.PHONY: install fmt check test golden conformance bench page pictures editors
 
 install: $(BIN)/topos
 $(BIN)/topos: pyproject.toml
@@ -37,6 +37,10 @@ bench: install
 
 page:
 	cd web && npm ci && npm run check && npm test && npm run build
+
+# Takes docs/images/viewer-*.png again: needs Chromium, torch and transformers.
+pictures: install
+	$(BIN)/python -m benchmarks.viewer.pictures
 
 # Packages the VS Code extension, and looks at the server with real editors (Emacs and VS Code only where they are installed).
 editors: install

@@ -28,8 +28,12 @@ def overlaps(page: Any, selector: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("width", [620, 900, 1101, 1241, 1440, 1700])
+@pytest.mark.parametrize("width", [620, 900, 1101, 1361, 1440, 1561, 1741])
 def test_the_bar_holds_everything_in_every_window(open_page: Open, width: int) -> None:
+    alone = convolution(observed=True)
+    alone["target"] = f"a/folder/of/models/{alone['target']}"
+    single, *_ = open_page(alone, size=(width, 800))
+    assert overlaps(single, ".top > *") == []
     page, *_ = open_page(convolution(observed=True), norms(), size=(width, 800))
     assert overlaps(page, ".top > *") == []
     expect(page.get_by_role("button", name="Keys and search fields")).to_be_in_viewport(ratio=1)

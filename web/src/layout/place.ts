@@ -9,7 +9,7 @@ import { FRAME_HEADER, FRAME_PADDING } from './measure';
 const NODE_GAP = 36;
 const RANK_GAP = 48;
 const PORT_GAP = 26;
-const CHAIN_GAP = 34;
+const CHAIN_GAP = 40;
 
 /** Lays out all jobs, children first, so that an open scope's size is known to its parent. */
 export function placeAll(jobs: Job[], known: Map<string, Placed> = new Map()): Placed[] {

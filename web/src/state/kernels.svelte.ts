@@ -1,6 +1,7 @@
 /** What runs the chosen region: asked of the server when the pane is open, since it may have to be compiled first. */
 
 import type { KernelListing } from '../data/document';
+import { reasonOf } from '../parts/words';
 import type { Viewer } from './viewer.svelte';
 
 export class Kernels {
@@ -12,8 +13,8 @@ export class Kernels {
   missing = $derived.by((): string | null => {
     const { region, plan } = this.viewer;
     if (!region) return 'Select a region that is taken.';
-    if (region.verdict !== 'taken') return region.reason;
-    if (plan?.consumer !== 'home') return `${region.reason}; what is emitted stands under Emitted StableHLO`;
+    if (region.verdict !== 'taken') return reasonOf(region);
+    if (plan?.consumer !== 'home') return `${reasonOf(region)}; what is emitted stands under Emitted StableHLO`;
     if (!this.viewer.source.live) return 'An exported page holds no kernels; open the target with topos view.';
     return null;
   });
