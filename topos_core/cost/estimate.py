@@ -36,7 +36,8 @@ def recorded_op(
     copied_bytes = placement.copied * itemsize
     if kind == "movement" and not placement.allocated_bytes:
         return Estimate(Work(), 0, rates.view_seconds + rates.extra_seconds.get(op.name, 0.0))
-    work = work + Work(bytes_read=copied_bytes, bytes_written=copied_bytes)
+    if copied_bytes:
+        work = work + Work(bytes_read=copied_bytes, bytes_written=copied_bytes)
     # Measured 2.1, 1.3 and 0.1 ns an element at runs of 1, 3 and 56 (`benchmarks/numpy_rates.py`).
     copy_seconds = placement.copied * rates.strided_element_seconds * min(1.0, 1.8 / placement.run)
     compute = _compute_seconds(op, operands, kind, work, machine)

@@ -68,6 +68,8 @@ def place(tape: Tape, value: int, places: Callable[[int], Placed]) -> Placement:
         for operand in op.operands:  # ufuncs keep the order of the first operand that has one
             strides = places(operand).strides
             if tape.ops[operand].type.shape == op.type.shape and 0 not in strides:
+                if strides == fresh.placed.strides:
+                    return fresh
                 return fresh._replace(placed=Placed(value, _ordered_like(op.type.shape, strides)))
     return fresh
 
@@ -76,7 +78,7 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """Gives row-major strides in elements."""
     strides = [1] * len(shape)
     for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * max(shape[axis + 1], 1)
+        strides[axis] = strides[axis + 1] * (shape[axis + 1] or 1)
     return tuple(strides)
 
 

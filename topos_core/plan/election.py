@@ -99,7 +99,10 @@ class Elector:
             known = self.memory.get(key)
             if known is None:
                 self.solved += 1
-                known = solve_exactly(component) if len(component) <= EXACT else solve_greedily(component)
+                if len(component) == 1:
+                    known = key
+                else:
+                    known = solve_exactly(component) if len(component) <= EXACT else solve_greedily(component)
                 self.memory[key] = known
             picks.update(known)
         return frozenset(picks)
@@ -189,13 +192,13 @@ def solve_exactly(component: Sequence[Candidate]) -> tuple[int, ...]:
     subsets the one that takes the earliest candidate stands.
     """
     count = len(component)
-    conflicts = [
-        sum(1 << j for j in range(count) if j != i and not component[i].claims.isdisjoint(component[j].claims))
-        for i in range(count)
+    claims, weights = [c.claims for c in component], [c.weight for c in component]
+    conflicts = [  # with later ones
+        sum([1 << j for j in range(i + 1, count) if not claims[i].isdisjoint(claims[j])]) for i in range(count)
     ]
     rest = [0] * (count + 1)
     for i in range(count - 1, -1, -1):
-        rest[i] = rest[i + 1] + component[i].weight
+        rest[i] = rest[i + 1] + weights[i]
     best_weight, best_picks = 0, 0
 
     def search(i: int, picks: int, barred: int, weight: int) -> None:
@@ -206,7 +209,7 @@ def solve_exactly(component: Sequence[Candidate]) -> tuple[int, ...]:
             best_weight, best_picks = weight, picks
             return
         if not barred >> i & 1:
-            search(i + 1, picks | 1 << i, barred | conflicts[i], weight + component[i].weight)
+            search(i + 1, picks | 1 << i, barred | conflicts[i], weight + weights[i])
         search(i + 1, picks, barred, weight)
 
     search(0, 0, 0, 0)

@@ -49,8 +49,9 @@ def kinds(tape: Tape) -> Kinds:
     lie: list[int] = []  # by value
     viewed: list[bool] = []  # by kind: whether its values lie in their operand's buffer
     for value, op in enumerate(tape.ops):
-        operands = op.operands
-        key = op.name, op.type, _told(op, value), *[lie[operand] for operand in operands]
+        name, operands, attributes, kind, _ = op
+        told = _told(op, value) if attributes else None
+        key = name, kind, told, *[lie[operand] for operand in operands]
         number = numbers.get(key)
         if number is None:
             number = numbers[key] = len(placements)
@@ -58,7 +59,7 @@ def kinds(tape: Tape) -> Kinds:
             found.examples.append(value)
             placements.append(placement)
             viewed.append(placement.placed.base != value)
-            lie_of.append(lies.setdefault((op.type, placement.placed.strides), len(lies)))
+            lie_of.append(lies.setdefault((kind, placement.placed.strides), len(lies)))
         of.append(number)
         lie.append(lie_of[number])
         bases.append(bases[operands[0]] if viewed[number] else value)
@@ -67,8 +68,6 @@ def kinds(tape: Tape) -> Kinds:
 
 def _told(op: Op, value: int) -> Any:
     """Gives what an op's attributes tell of its cost; a foreign op may hold anything and is a kind of its own."""
-    if not op.attributes:
-        return None
     if op.name == "constant":
         return getattr(op.attributes["value"], "ndim", 0) > 0
     return value if op.name == "opaque" else tuple(op.attributes.values())

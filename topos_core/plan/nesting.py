@@ -57,8 +57,9 @@ def nested(
         if draft.verdict == "taken":
             continue
         for holder in larger:
-            if drafts[holder].verdict == "taken" and not _outranks(
-                match, draft, matches[holder], left=number not in last and holder in last
+            named = number not in last and holder in last  # it has a name for what the taken one only groups
+            if drafts[holder].verdict == "taken" and not (
+                mine == claims[holder] and (named or _outranks(match, draft, matches[holder]))
             ):
                 break
         else:
@@ -85,14 +86,9 @@ def nested(
             yield number, contains.get(number, ()), parent
 
 
-def _outranks(match: Match, draft: Draft, taken: Match, *, left: bool) -> bool:
-    """Tells whether a match on the same ops as a taken one is more to tell: listed earlier, or blocked and reaching further.
-
-    `left` says that the taken one is elected last and the other is not: it has a name for what the other only groups.
-    """
-    if match.computing | match.produced != taken.computing | taken.produced:
-        return False
-    return left or rank(match.pattern) < rank(taken.pattern) or (draft.verdict == "blocked" and _wraps(match, taken))
+def _outranks(match: Match, draft: Draft, taken: Match) -> bool:
+    """Tells whether a match on the same ops as a taken one is more to tell: listed earlier, or blocked and reaching further."""
+    return rank(match.pattern) < rank(taken.pattern) or (draft.verdict == "blocked" and _wraps(match, taken))
 
 
 def _wraps(larger: Match, smaller: Match) -> bool:

@@ -17,7 +17,7 @@ from topos_core.plan.decision import Basis, Number
 from topos_core.plan.kinds import Kinds
 from topos_core.plan.reading import Boundary
 from topos_core.plan.request import ConsumerName
-from topos_core.tape.op import Op
+from topos_core.plan.schedule import SOURCES
 from topos_core.tape.tape import Tape
 
 FEMTOSECONDS: Final = 1e15  # weights are whole femtoseconds, so that sums are exact and ties are ties
@@ -69,12 +69,19 @@ class Price(NamedTuple):
     allocated_bytes: int
 
 
+NOTHING: Final = Price(0, 0, 0, 0, 0, 0.0, 0)
+"""What exists before the run."""
+
+
 def price_recorded(tape: Tape, kinds: Kinds, machine: Machine, consumer: ConsumerName) -> list[Price]:
     """Prices every op as recorded: in NumPy for `home`, as a kernel of its own for a compiler target. Linear."""
     rows = definitions()
     prices: list[Price] = []
     for value, placement in zip(kinds.examples, kinds.placements, strict=True):
         op = tape.ops[value]
+        if op.name in SOURCES:
+            prices.append(NOTHING)
+            continue
         row = rows[op.name]
         operands = [tape.ops[o].type for o in op.operands]
         estimate = recorded_op(op, operands, row.kind, row.work(operands, op.attributes, op.type), placement, machine)
@@ -96,7 +103,6 @@ class Before(NamedTuple):
 
 
 def price_before(
-    ops: Sequence[Op],
     users: Sequence[Sequence[int]],
     alive: Sequence[int],
     prices: Sequence[Price],
@@ -109,33 +115,41 @@ def price_before(
     window matrix save it together, and each is credited with half.
     """
     interior, claims, owned = match.interior, border.claims, border.owned
-    share: dict[int, float] = {}  # of movement that is not owned; what is has no share but 1
-    flops = transcendentals = read = written = calls = 0.0
-    seconds = inner_bytes = 0.0
+    share: dict[int, float] = {}  # of movement that is not owned; what is counts as a whole
+    flops = transcendentals = read = written = calls = inner_bytes = 0.0
+    seconds = 0.0
     for value in sorted(border.inside, reverse=True):
-        f, t, r, w, made, alone, allocated = prices[value]
-        if value in claims or value in owned:
-            seconds += alone
-            if made:
-                calls += made
-                flops += f
-                transcendentals += t
-                read += r
-                written += w
-                if value in interior:
-                    inner_bytes += allocated
-        elif made or ops[value].operands:
-            readers = [u for u in users[value] if alive[u]]
-            inside = [1.0 if u in claims or u in owned else share.get(u, 0.0) for u in readers]
-            part = share[value] = sum(inside) / len(readers) if readers else 0.0
-            seconds += part * alone
-            if made:
-                calls += part * made
-                flops += part * f
-                transcendentals += part * t
-                read += part * r
-                written += part * w
-                inner_bytes += part * allocated
+        price = prices[value]
+        if price is NOTHING:
+            continue
+        if value not in claims and value not in owned:
+            readers = users[value]
+            sole = readers[0] if len(readers) == 1 else -1
+            if not (sole in claims or sole in owned) or not alive[sole]:
+                readers = [u for u in readers if alive[u]]
+                inside = [1.0 if u in claims or u in owned else share.get(u, 0.0) for u in readers]
+                part = share[value] = sum(inside) / len(readers) if readers else 0.0
+                f, t, r, w, made, alone, allocated = price
+                seconds += part * alone
+                if made:
+                    calls += part * made
+                    flops += part * f
+                    transcendentals += part * t
+                    read += part * r
+                    written += part * w
+                    inner_bytes += part * allocated
+                continue
+            share[value] = 1.0
+        f, t, r, w, made, alone, allocated = price
+        seconds += alone
+        if made:
+            calls += made
+            flops += f
+            transcendentals += t
+            read += r
+            written += w
+            if value in interior:
+                inner_bytes += allocated
     whole = Work(round(flops), round(transcendentals), round(read), round(written))
     return Before(whole, round(calls), seconds, round(inner_bytes))
 

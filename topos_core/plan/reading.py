@@ -135,14 +135,9 @@ def boundary(tape: Tape, users: Sequence[Sequence[int]], match: Match) -> Bounda
     inside = interior | claims
     owned = interior & match.computing
     if len(owned) < len(interior):
-        moved = set()
         for value in sorted(interior - owned):
-            for operand in ops[value].operands:
-                if operand in owned or operand in moved:
-                    moved.add(value)
-                    break
-        if moved:
-            owned |= moved
+            if not owned.isdisjoint(ops[value].operands):
+                owned |= {value}
     read = [value for value in owned if not inside.issuperset(users[value])]
     outside = tuple([(v, u) for v in sorted(read) for u in users[v] if u not in inside]) if read else ()
     return Boundary(claims, owned, outside, inside)

@@ -103,8 +103,7 @@ class Setting:
         if found is None:
             survey = self.survey
             found = self._before[number] = price_before(
-                survey.tape.ops, survey.users, survey.reads.alive, self.prices, survey.pool.matches[number],
-                survey.border(number),
+                survey.users, survey.reads.alive, self.prices, survey.pool.matches[number], survey.border(number)
             )  # fmt: skip
         return found
 
@@ -150,10 +149,11 @@ class Setting:
         if isinstance(standing.offer, Decline):
             return plain
         match, border = self.survey.pool.matches[candidate.number], self.survey.border(candidate.number)
-        readers = shared_readers(border, reads) if border.outside else ()
-        if readers:
-            return Ballot(candidate, standing, readers=readers)
-        if match.pattern in request.off or (match.pattern, match.root) in request.off_at:
+        if border.outside:
+            readers = shared_readers(border, reads)
+            if readers:
+                return Ballot(candidate, standing, readers=readers)
+        if match.pattern in request.off or (request.off_at and (match.pattern, match.root) in request.off_at):
             return Ballot(candidate, standing, off=True)
         blocks = blocking(self.survey.tape, match, border, reads)
         return Ballot(candidate, standing, blocking=blocks) if blocks else plain

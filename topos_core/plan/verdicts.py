@@ -29,6 +29,7 @@ class _Deciding:
     touched: frozenset[int]
     refused: dict[int, int] = field(init=False, default_factory=dict)
     picks: dict[int, frozenset[int]] = field(init=False, default_factory=dict)
+    ballots: dict[int, list[Ballot]] = field(init=False, default_factory=dict)
 
     def verdicts(self) -> list[Reported]:
         families = self.survey.members
@@ -56,7 +57,10 @@ class _Deciding:
 
     def _plain_ballots(self, family: int) -> list[Ballot]:
         """Gives the ballots of a family under the tape's own observations."""
-        return self.setting.ballots(family, self.survey.reads, self.setting.request)
+        known = self.ballots.get(family)
+        if known is None:
+            known = self.ballots[family] = self.setting.ballots(family, self.survey.reads, self.setting.request)
+        return known
 
     def _picks(self, family: int) -> frozenset[int]:
         standing = [b.candidate for b in self._ballots(family) if b.legal and not b.blocking]

@@ -88,11 +88,13 @@ def _jump(facts: ExpressionFacts, inexact: list[int]) -> Step | None:
 def _work(tape: Tape, match: Match) -> Work:
     facts: ExpressionFacts = match.facts
     flops = transcendentals = 0
+    whole = facts.size()
+    kept = facts.size(kept=True) if facts.reduced else whole
     for step in facts.steps:
-        size = facts.size(kept=step.kept and step.op not in REDUCTIONS)
+        size = kept if step.kept and step.op not in REDUCTIONS else whole
         flops += 2 * size
-        plain = step.op == "pow" and exponent(facts, step) is not None
-        transcendentals += 0 if plain else round(WEIGHTS.get(step.op, 0.0) * size)
+        if step.op in WEIGHTS and not (step.op == "pow" and exponent(facts, step) is not None):
+            transcendentals += round(WEIGHTS[step.op] * size)
     kinds = [tape.ops[value].type for value in match.bindings.values()]
     moved = sum(
         8 * kind.bytes

@@ -12,6 +12,7 @@ from topos_core.tape.type import FLOATS
 
 FUNCTIONS: Final = ("exp", "tanh", "erf", "expm1", "log", "log1p", "sin", "cos", "pow")
 """Functions whose last bit may differ from the recorded one."""
+INEXACT: Final = frozenset((*FUNCTIONS, "sum", "prod"))
 POWERS: Final = (-1.0, 2.0, 3.0)
 """Constant exponents that are products or quotients."""
 STEPS: Final = ("compare", "floor", "ceil", "round", "sign", "remainder")
@@ -36,7 +37,7 @@ def program_of(facts: ExpressionFacts, form: Form, along: Sequence[bool], *, par
 def rounded(facts: ExpressionFacts) -> Iterator[int]:
     """Lists the steps whose bits may differ from the recorded ones by themselves: approximations, and sums of floats."""
     for number, step in enumerate(facts.steps):
-        if (step.op in FUNCTIONS and step.dtype in FLOATS) or (step.op in ("sum", "prod") and step.dtype in FLOATS):
+        if step.op in INEXACT and step.dtype in FLOATS:
             yield number
 
 
@@ -59,9 +60,10 @@ def jumps(facts: ExpressionFacts, step: Step) -> bool:
 def missing(facts: ExpressionFacts) -> str | None:
     """Names what no kernel computes; None where there is nothing."""
     for step in facts.steps:
-        read = facts.dtype_of(step.operands[0])
-        if step.op == "cast" and step.dtype in HALVES and read not in (*HALVES, "f32", "bool", "i8"):
-            return f"a cast of {read} to {step.dtype}, which would round twice"
+        if step.op == "cast" and step.dtype in HALVES:
+            read = facts.dtype_of(step.operands[0])
+            if read not in (*HALVES, "f32", "bool", "i8"):
+                return f"a cast of {read} to {step.dtype}, which would round twice"
         if step.op == "pow" and step.dtype not in FLOATS:
             return f"a power of {step.dtype}"
     return None
