@@ -293,7 +293,12 @@ class Plan:
             if name != self.data.request.consumer
         ]
         target = target if target is not None else _target(self.tape, root)
-        return plan_document(self.data, target, others=others, root=root, sources=sources, curve=curve)
+        asked = self.data.request
+        plain = replace(asked, observe=(), ignore=frozenset(), off=frozenset(), off_at=frozenset())
+        return plan_document(
+            self.data, target, others=others, root=root, sources=sources, curve=curve,
+            plain=None if plain == asked else partial(self.planner.decide, plain),
+        )  # fmt: skip
 
     def describe(self, *, colour: bool = False) -> str:
         """Tells every verdict in words."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from topos_core.document import phrases
 from topos_core.tape.span import Span
 
 Severity = Literal["error", "warning", "information", "hint"]
@@ -91,3 +93,20 @@ class Finding:
             "fix": fixes[0] if fixes else None,
             "fixes": fixes,
         }
+
+
+def merged(findings: Sequence[Finding]) -> list[Finding]:
+    """Tells equal findings at one place once, with their number, and orders all by place; errors of one place by code."""
+    groups: dict[tuple[Any, ...], list[Finding]] = {}
+    for finding in findings:
+        # Layers of a loop differ in the names of what they observe and in nothing else.
+        same = (finding.place, finding.code, finding.pattern, finding.fingerprint, finding.related)
+        groups.setdefault(same, []).append(finding)
+    found = []
+    for group in groups.values():
+        first = group[0]
+        if len(group) > 1:
+            fields = {name: getattr(first, name) for name in Finding.__slots__}
+            first = Finding(**{**fields, "details": (*first.details, phrases.also(len(group) - 1))})
+        found.append(first)
+    return sorted(found, key=lambda f: (f.place, f.code))

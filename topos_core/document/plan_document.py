@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from topos_core.digest import tape_digest
 from topos_core.document.codec import PLAN_SCHEMA
-from topos_core.document.compose import Composer, number
+from topos_core.document.compose import Composer
 from topos_core.document.display import display
 from topos_core.document.places import Places
+from topos_core.document.region import number
 from topos_core.plan.plan import Decided, PlanData
 from topos_core.recording.collector import collector_paused
 from topos_core.tape.op import Op
@@ -45,6 +46,7 @@ def plan_document(
     root: str | None = None,
     sources: bool = True,
     curve: bool = True,
+    plain: Callable[[], Decided] | None = None,
 ) -> dict[str, Any]:
     """Gives the document of a plan. Documents of one planner share their tables: nobody writes into a document.
 
@@ -55,16 +57,24 @@ def plan_document(
         root: The project's folder; paths inside it are shown relative to it.
         sources: Whether the traced texts come along.
         curve: Whether the live bytes along the schedule come along.
+        plain: Gives what is decided where nothing is observed, ignored or switched off by the request; None where that is
+            the plan itself.
     """
     with collector_paused():
-        return _document(plan, target, others, root, sources, curve)
+        return _document(plan, target, others, root, sources, curve, plain)
 
 
 def _document(
-    plan: PlanData, target: str, others: Sequence[Decided], root: str | None, sources: bool, curve: bool
+    plan: PlanData,
+    target: str,
+    others: Sequence[Decided],
+    root: str | None,
+    sources: bool,
+    curve: bool,
+    plain: Callable[[], Decided] | None,
 ) -> dict[str, Any]:
     tape = plan.tape
-    composer = Composer(plan, others, root)
+    composer = Composer(plan, others, root, plain)
     places = composer.places
     tables = plan.once(("locations", root), lambda: _locations(tape, places))
     return {

@@ -23,10 +23,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """One request's decisions, and nothing of how they would run."""
+    """One request's decisions and near misses, and nothing of how they would run."""
 
     request: Request
     decisions: tuple[Decision, ...]
+    near_misses: tuple[NearMiss, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,8 @@ class Planner:
         """
         self._check(request)
         with collector_paused():
-            _, _, reported = self._reported(request)
-        return Decided(request, tuple([one.decision for one in reported]))
+            _, reads, reported = self._reported(request)
+        return Decided(request, tuple([one.decision for one in reported]), self._near_misses(reads))
 
     def _reported(self, request: Request) -> tuple[Setting, Reading, list[Reported]]:
         setting, reads = self._setting(request), self._reading(request)

@@ -1,0 +1,151 @@
+"""The sentences of one plan's decisions: why, in detail, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from topos_core.document import facts, phrases
+from topos_core.document.display import display
+from topos_core.document.places import Places, written
+from topos_core.matching.closure import live_readers
+from topos_core.matching.match import Match
+from topos_core.matching.order import LAST
+from topos_core.plan.decision import Decision
+from topos_core.plan.plan import PlanData
+
+
+@dataclass(slots=True)
+class Wording:
+    """Words decisions of one plan.
+
+    Args:
+        plan: Whose request and observations they are about.
+        places: Says where values stand.
+        by_id: The decisions of all consumers, by match.
+        inside: What is taken inside a blocked match, by the latter.
+    """
+
+    plan: PlanData
+    places: Places
+    by_id: Mapping[str, Decision]
+    inside: Mapping[str, Sequence[Decision]]
+    _seen: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._seen = frozenset((*self.plan.tape.results, *(each.value for each in self.plan.observations)))
+
+    def reason(self, d: Decision, consumer: str | None = None) -> str:
+        """Says why a decision is what it is; of another consumer's, its name is given."""
+        numbers, machine = d.numbers, self.plan.machine.name
+        match d.code:
+            case None:
+                kernel = display(d.kernel or "")
+                return phrases.taken(
+                    consumer or self.plan.request.consumer, kernel, round(numbers["calls_before"].value)
+                )
+            case "TP101":
+                seen, reader = self._first_reader(d)
+                return phrases.blocked(seen, reader, len(d.observations) - 1)
+            case "TP202":
+                return phrases.cost(numbers["seconds_before"], numbers["seconds_after"], machine)
+            case "TP203":
+                value, user = d.paths[0]
+                op, place = self.op(user), written(self.places.value(user))
+                named = next((name for name, values in d.match.named.items() if value in values), None)
+                if named is not None:
+                    return phrases.waits_for_itself(display(named), op, place)
+                return phrases.shared(self.places.called(value), op, place)
+            case "TP204":
+                winner = self.winner(d)
+                if winner is None:
+                    return phrases.declined(display(d.reason))
+                title = facts.title(winner.match.pattern, winner.match.facts)
+                return phrases.covered(title, written(self.places.value(winner.match.root)))
+            case "TP208":
+                return phrases.switched_off(facts.name(d.match.pattern))
+        return phrases.declined(display(d.reason))
+
+    def read_names(self, match: Match) -> list[str]:
+        """Names the named results that something outside of the match reads: nobody is told of the others."""
+        if not match.named:
+            return []
+        plan = self.plan
+        readers = plan.once("readers", lambda: live_readers(plan.tape))
+        own = match.interior | match.produced
+        return [
+            display(name)
+            for name, values in match.named.items()
+            if any(value in self._seen or not own.issuperset(readers[value]) for value in values)
+        ]
+
+    def details(self, d: Decision) -> list[str]:
+        """Lists what else there is to say."""
+        numbers, machine = d.numbers, self.plan.machine.name
+        found: list[str] = []
+        if d.verdict == "taken":
+            if numbers["benefit"].value > 0:
+                found.append(phrases.saves(numbers["benefit"], numbers["seconds_before"], machine))
+            found.append(phrases.traffic(numbers["bytes_before"], numbers["bytes_after"]))
+            if read := self.read_names(d.match):
+                found.append(phrases.writes_back(read))
+            if d.offer is not None and d.offer.envelope is not None:
+                envelope = d.offer.envelope
+                found.append(phrases.error_bound(envelope.relative, envelope.absolute, display(envelope.probe)))
+            if d.offer is not None and d.offer.range is not None:
+                found.append(phrases.stays_finite(d.offer.range))
+        elif d.verdict == "blocked":
+            found.append(phrases.would_cost(numbers["price"], machine))
+            smaller = [facts.title(c.match.pattern, c.match.facts) for c in self.inside.get(d.match.id, ())]
+            found.append(
+                phrases.taken_inside(smaller) if smaller else phrases.one_by_one(round(numbers["calls_before"].value))
+            )
+            for row, path in zip(d.observations, d.paths, strict=True):
+                if len(path) > 1:
+                    steps = [name for name, _ in groupby(self.places.called(v) for v in path)]
+                    found.append(phrases.over_path(steps))
+                if self.plan.observations[row].assumed:
+                    found.append(phrases.assumed())
+        elif "seconds_before" in numbers and "seconds_after" in numbers and d.code in ("TP204", "TP208", "TP203"):
+            found.append(phrases.would_save(numbers["benefit"], numbers["seconds_before"], machine))
+        if d.contains:
+            patterns = dict.fromkeys(name.partition("@")[0] for name in d.contains)
+            inside = [facts.name(pattern) for pattern in patterns if pattern not in LAST]  # those only restate its ops
+            found += [phrases.contains(inside)] if inside else []
+        notes = [phrases.not_further(facts.name(miss.pattern), display(miss.sentence)) for miss in d.match.stopped]
+        found += dict.fromkeys(notes)  # two candidates for one slot give one sentence
+        return found
+
+    def action(self, d: Decision) -> str | None:
+        """Says what to do about it, if anything."""
+        match d.code:
+            case "TP101":
+                kind = self.plan.observations[d.observations[0]].kind
+                if d.nearest_free is None or kind == "output":  # what is returned is chosen by who calls
+                    return phrases.stop_reading(kind)
+                place = written(self.places.value(d.nearest_free))
+                value = self.places.called(d.nearest_free)
+                return phrases.read_instead(kind, value, None if value.endswith(place) else place)
+            case "TP202":
+                return phrases.take_anyway()
+            case "TP203":
+                return phrases.use_border(self.op(d.readers[0]))
+            case "TP205" if self.plan.request.fidelity == "exact":
+                return phrases.allow_fast()
+            case "TP209":
+                return phrases.bind_extent()
+        return None
+
+    def op(self, value: int) -> str:
+        """Names the op of a value."""
+        return f"`{display(self.plan.tape.ops[value].name)}`"
+
+    def _first_reader(self, d: Decision) -> tuple[str, str]:
+        observation = self.plan.observations[d.observations[0]]
+        name = display(observation.name) if observation.name else None
+        return self.places.called(d.paths[0][0]), phrases.reader(observation.kind, name)
+
+    def winner(self, d: Decision) -> Decision | None:
+        """Gives the decision of what covers a match."""
+        return self.by_id.get(d.winner) if d.winner is not None else None
