@@ -105,17 +105,33 @@ class Composer:
         found = self._abouts.get(match.id)
         if found is None:
             tape = self.plan.tape
-            print_ = fingerprint(tape, match)
+            print_, fold_ = self._prints(match)
             found = self._abouts[match.id] = About(
                 title=facts.title(match.pattern, match.facts),
                 spans=tuple(self._spans(match)),
                 fingerprint=print_,
-                fold=fold(tape, match, print_),
+                fold=fold_,
                 scope=tuple(display(name) for name in tape.location_of(match.root).scope),
                 nodes=sorted(match.interior | match.produced),
                 computing=sorted(match.computing | match.produced),
                 facts=facts.table(match.facts),
             )
+        return found
+
+    def _prints(self, match: Match) -> tuple[str, str]:
+        """Gives fingerprint and fold; blocks that repeat share their matches' facts, and have one of each."""
+        tape = self.plan.tape
+        ops = tape.ops
+        known = self.plan.once("prints", dict[Any, tuple[str, str]])
+        key = (
+            match.pattern, id(match.facts), ops[match.root].type, tuple(match.named),
+            tuple([(name, ops[value].type) for name, value in match.bindings.items()]),
+            tuple(sorted([ops[value].name for value in match.interior])),
+        )  # fmt: skip
+        found: tuple[str, str] | None = known.get(key)
+        if found is None:
+            print_ = fingerprint(tape, match)
+            found = known[key] = print_, fold(tape, match, print_)
         return found
 
     def _context(self, d: Decision, numbered: Numbered) -> tuple[list[Any], list[Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from topos_core.digest import Encoded, digest_of, encoded, write
@@ -78,7 +78,9 @@ def _whole(facts: Any) -> bytes:
 
 def _write_whole(facts: Any, parts: list[bytes]) -> None:
     kind: Any = type(facts)
-    if facts is None or isinstance(facts, bool | str | int | float):
+    if kind is Layout:
+        parts.append(_layout(facts))
+    elif facts is None or isinstance(facts, bool | str | int | float):
         write(facts, parts)
     elif kind is tuple or kind is list:
         parts.append(b"(%d:" % len(facts))
@@ -92,6 +94,12 @@ def _write_whole(facts: Any, parts: list[bytes]) -> None:
             _write_whole(getattr(facts, name), parts)
     else:
         parts.append(encoded(_parts(facts, lambda value: Encoded(_whole(value)))))
+
+
+@lru_cache(maxsize=4096)
+def _layout(layout: Layout) -> bytes:
+    """Encodes a layout; a program has few of them, each in many facts."""
+    return encoded([(name, getattr(layout, name)) for name in ("shape", "roles", "rank")])
 
 
 @cache
