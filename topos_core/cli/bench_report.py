@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topos_core.cli.terminal import Terminal
@@ -95,25 +95,51 @@ def draw(result: Mapping[str, Any], path: str) -> None:
             "a picture needs matplotlib, which is not installed; pip install matplotlib, or leave --png out",
             code="TP506",
         ) from None
-    rows = [row for row in result["model"] if row["seconds"] is not None]
-    figure = Figure(figsize=(8, 1 + 0.35 * len(rows)), layout="constrained")
-    axes = figure.subplots()
-    medians = [row["seconds"]["median"] * 1e3 for row in rows]
-    low = [(row["seconds"]["median"] - row["seconds"]["lower"]) * 1e3 for row in rows]
-    high = [(row["seconds"]["upper"] - row["seconds"]["median"]) * 1e3 for row in rows]
-    colours = ["#1b7f5c" if row["contender"] == "home" else "#8a94a3" for row in rows]
-    places = range(len(rows))
-    axes.barh(places, medians, xerr=[low, high], color=colours, error_kw={"elinewidth": 1})
-    axes.set_yticks(places, list(_labels(rows)))
-    axes.invert_yaxis()
-    axes.set_xlabel("milliseconds, median and quartiles (measured)")
-    axes.set_title(shown(result["target"]), fontsize=10)
+    panels = _panels(result)
+    bars = sum(len(rows) for rows in panels.values())
+    figure = Figure(figsize=(8, 1 + 0.8 * len(panels) + 0.35 * bars), layout="constrained")
+    heights = [1 + len(rows) for rows in panels.values()] or [1]  # nothing was measured: an empty frame
+    drawn = figure.subplots(len(heights), squeeze=False, height_ratios=heights)
+    for (axes,), (clock, rows) in zip(drawn, panels.items(), strict=bool(panels)):
+        _bars(axes, rows)
+        axes.set_title(clock, fontsize=9, loc="left")
+    drawn[-1][0].set_xlabel("milliseconds, median and quartiles (measured)")
+    figure.suptitle(shown(result["target"]), fontsize=10)
     try:
         figure.savefig(path, dpi=120, format="png")
     except OSError as problem:
         raise ConfigurationError(f"{path} cannot be written: {problem.strerror}", code="TP505") from problem
 
 
-def _labels(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for row in rows:
-        yield f"{row['contender']}, {row['threads']} {'thread, CPU' if row['clock'] == 'cpu' else 'threads, wall'}"
+def _panels(result: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+    """Groups what was measured by threads and clock: a scale of its own each, or the slowest hides all others."""
+    panels: dict[str, list[Mapping[str, Any]]] = {}
+    for row in result["model"]:
+        if row["seconds"] is not None:
+            clock = "one thread, CPU time" if row["clock"] == "cpu" else f"{row['threads']} threads, wall time"
+            panels.setdefault(clock, []).append(row)
+    return panels
+
+
+def _bars(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Draws medians as bars, quartiles as lines, and writes each median beside its bar."""
+    medians, low, high = ([row["seconds"][name] * 1e3 for row in rows] for name in ("median", "lower", "upper"))
+    spread = [
+        [m - at for m, at in zip(medians, low, strict=True)],
+        [at - m for m, at in zip(medians, high, strict=True)],
+    ]
+    colours = ["#1b7f5c" if row["contender"] == "home" else "#8a94a3" for row in rows]
+    axes.barh(range(len(rows)), medians, xerr=spread, color=colours, error_kw={"elinewidth": 1})
+    axes.set_yticks(range(len(rows)), [row["contender"] for row in rows])
+    axes.invert_yaxis()
+    axes.margins(x=0.18)
+    axes.set_xlim(left=0)
+    for place, (end, row) in enumerate(zip(high, rows, strict=True)):
+        axes.annotate(
+            duration(row["seconds"]["median"]),
+            (end, place),
+            (4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+        )
