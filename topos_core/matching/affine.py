@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,8 @@ class Digit(NamedTuple):
 
 
 Digits = tuple[Digit, ...]
+
+_new: Final = tuple.__new__  # a named tuple's own constructor is a Python function, three times as dear
 
 
 class Progression(NamedTuple):
@@ -46,9 +48,12 @@ def merged(digits: Iterable[Digit]) -> Digits:
         if extent == 1:
             continue
         if out:
-            outer = out[-1]
-            if outer.coefficients == tuple(extent * c for c in inner):
-                out[-1] = Digit(outer.extent * extent, inner)
+            count, outer = out[-1]
+            for c, own in zip(outer, inner, strict=True):
+                if c != extent * own:
+                    break
+            else:
+                out[-1] = _new(Digit, (count * extent, inner))
                 continue
         out.append(digit)
     return tuple(out)
@@ -56,7 +61,8 @@ def merged(digits: Iterable[Digit]) -> Digits:
 
 def split(digit: Digit, inner: int) -> tuple[Digit, Digit]:
     """Splits a digit into (outer, inner) where `inner` divides its extent."""
-    return Digit(digit.extent // inner, tuple(c * inner for c in digit.coefficients)), Digit(inner, digit.coefficients)
+    extent, coefficients = digit
+    return Digit(extent // inner, tuple([c * inner for c in coefficients])), Digit(inner, coefficients)
 
 
 def regrouped(digits: Sequence[Digit], extents: Sequence[int]) -> tuple[Digits, ...] | None:
@@ -64,6 +70,12 @@ def regrouped(digits: Sequence[Digit], extents: Sequence[int]) -> tuple[Digits, 
     stack = list(merged(digits))
     groups: list[Digits] = []
     for want in reversed(extents):
+        if want == 1:
+            groups.append(())
+            continue
+        if stack and stack[-1][0] == want:
+            groups.append((stack.pop(),))
+            continue
         group: list[Digit] = []
         have = 1
         while have < want:
@@ -80,8 +92,8 @@ def regrouped(digits: Sequence[Digit], extents: Sequence[int]) -> tuple[Digits, 
                 return None
             group.append(digit)
             have *= digit.extent
-        groups.append(tuple(reversed(group)))
-    return None if stack else tuple(reversed(groups))
+        groups.append(tuple(group[::-1]))
+    return None if stack else tuple(groups[::-1])
 
 
 def sliced(digits: Sequence[Digit], positions: Progression) -> tuple[Digits, list[tuple[int, Digit]]] | None:

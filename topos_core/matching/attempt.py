@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from topos_core.matching.core import WIDEST
-from topos_core.matching.func import Form, Func, Kid, Map, composed, uncast, used
+from topos_core.matching.func import Form, Func, Kid, Map, composed, heads_within, uncast, used
 from topos_core.matching.products import power
 from topos_core.matching.symbol import Coefficient, power_of, quotient
 from topos_core.matching.template import Template
@@ -332,10 +332,10 @@ class Attempt:
         if product and same:
             self.fail("exponent", wanted, same[0], same[0].func)
             return
-        heads = wanted.func.heads[-1]
+        heads = heads_within(wanted.func)
         near = max(
             kids,
-            key=lambda kid: (wanted.func.kind == kid.func.kind, (kid.func.heads[-1] & heads).bit_count()),
+            key=lambda kid: (wanted.func.kind == kid.func.kind, (heads_within(kid.func) & heads).bit_count()),
             default=None,
         )
         if near is not None:

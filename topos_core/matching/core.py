@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
-from topos_core.matching.affine import Digit
+from topos_core.matching.affine import Digit, Digits
 from topos_core.matching.frame import Frame, framed, recast, view_by_map, view_over
 from topos_core.matching.func import Func, FuncTable, Kid, Made, identity_map
 from topos_core.matching.ideal import ideal
@@ -77,13 +78,14 @@ class Keys:
         self._symbolic = symbolic
         self._holes = holes or {}
         self._ideal: dict[Any, float | None] = {}
-        rules = _rules()
-        for value, op in enumerate(tape.ops):
+        rules, ops = _rules(), tape.ops
+        empty = {value for value, op in enumerate(ops) if 0 in op.type.shape}
+        for value, op in enumerate(ops):
             rule = rules.get(op.name)
             key = None
-            if rule and 0 not in op.type.shape and all(0 not in tape.ops[o].type.shape for o in op.operands):
+            if rule is not None and (not empty or (value not in empty and empty.isdisjoint(op.operands))):
                 key = rule(self, value, op)
-            self._store(value, self.unknown(value) if key is None else key)
+            self._store(value, op, key or self.unknown(value))
 
     # ---- what rules ask
 
@@ -157,23 +159,24 @@ class Keys:
     def leaf_view(self, func: Func, shape: tuple[int, ...]) -> View:
         """Gives the view of a value that is a function with one digit per axis."""
         plain = identity(self.base(func), func.shape)
+        if 1 not in shape:
+            return plain
         rows = iter(plain.axes)
-        return plain._replace(axes=tuple(() if extent == 1 else next(rows) for extent in shape))
+        return plain._replace(axes=tuple([() if extent == 1 else next(rows) for extent in shape]))
 
     def unknown(self, value: int) -> Key:
         """Gives the key of a value about which nothing is known: equal for equal ops on equal operands."""
         shape = self.tape.ops[value].type.shape
         if 0 in shape:
             shape = ()  # no element, no digit
-        func = self.table.leaf("leaf", "", self.uses.number[value], tuple(extent for extent in shape if extent != 1))
+        func = self.table.leaf("leaf", "", self.uses.number[value], tuple([extent for extent in shape if extent != 1]))
         return 1.0, self.leaf_view(func, shape)
 
     def splat(self, number: Coefficient | None, shape: tuple[int, ...]) -> Key | None:
         """Gives the key of one number of any shape."""
         if number is None:
             return None
-        axes = tuple(() if extent == 1 else (Digit(extent, ()),) for extent in shape)
-        return number, View(self.base(self.table.one), (), axes, (), (), ())
+        return number, View(-1 - self.table.one.number, (), _of_one(shape), (), (), ())
 
     def hole(self, value: int) -> str | None:
         """Names the hole that an input of a template is."""
@@ -193,17 +196,27 @@ class Keys:
             self._layer = Views(self.tape)
         return self._layer
 
-    def _store(self, value: int, key: Key) -> None:
+    def _store(self, value: int, op: Op, key: Key) -> None:
         coefficient, view = key
-        if type(coefficient) is float and not within(coefficient, self.tape.ops[value].type.dtype):
+        if type(coefficient) is float and coefficient != 1.0 and not within(coefficient, op.type.dtype):
             coefficient, view = self.unknown(value)  # steps that leave the dtype's range compute something else
         func = self.table.funcs[-1 - view.base]
         self.coefficients.append(coefficient)
         self.views.append(view)
         self.funcs.append(func)
-        self.made.setdefault(func.number, []).append(value)
+        made = self.made.get(func.number)
+        if made is None:
+            self.made[func.number] = [value]
+        else:
+            made.append(value)
         if func.maker < 0 and not self.is_movement(value):
             func.maker = value
+
+
+@lru_cache(4096)
+def _of_one(shape: tuple[int, ...]) -> tuple[Digits, ...]:
+    """Gives the axes of a number of a shape."""
+    return tuple([() if extent == 1 else (Digit(extent, ()),) for extent in shape])
 
 
 def within(coefficient: float, dtype: str) -> bool:
@@ -245,7 +258,7 @@ def apply_to(keys: Keys, name: str, operands: Sequence[int], commutes: bool = Fa
         func = keys.func_of(view)
         kid = Kid(func, identity_map(func), rounded(keys.coefficients[operands[0]]))
         made = keys.table.make("apply", name, (kid,), func.shape)
-        return 1.0, view._replace(base=keys.base(made.func))
+        return 1.0, View(-1 - made.func.number, *view[1:])
     shared = keys.frame(operands)
     if shared is None:
         return None
@@ -262,7 +275,7 @@ def apply_to(keys: Keys, name: str, operands: Sequence[int], commutes: bool = Fa
 
 def rounded(coefficient: Coefficient) -> Coefficient:
     """Gives a coefficient with fifteen digits, so that two ways to compute it agree and a program in float64 keeps it."""
-    if not isinstance(coefficient, float) or coefficient in (1.0, -1.0):
+    if not isinstance(coefficient, float) or coefficient == 1.0 or coefficient == -1.0:
         return coefficient
     return float(f"{coefficient:.15g}")
 

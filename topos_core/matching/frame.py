@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from topos_core.matching.affine import Digit, Digits, merged
 from topos_core.matching.func import Form, Func, Map, form
@@ -33,19 +33,42 @@ def framed(views: Sequence[View], rows: Sequence[Sequence[Digits]] | None = None
     axes: list[list[int]] = []
     extents: list[int] = []
     terms: list[list[list[tuple[int, int]]]] = [[[] for _ in view.base_shape] for view in views]
-    for k in range(len(rows[0])):
-        columns = [row[k] for row in rows]
+    for columns in zip(*rows, strict=True):
+        first = len(extents)
+        size = 0
+        for column in columns:
+            if column:
+                if len(column) > 1 or (size and column[0][0] != size):
+                    break
+                size = column[0][0]
+        else:  # one digit, as nearly always
+            if not size:
+                axes.append([])
+                continue
+            extents.append(size)
+            axes.append([first])
+            for column, out in zip(columns, terms, strict=True):
+                if column:
+                    for pairs, coefficient in zip(out, column[0][1], strict=False):
+                        if coefficient:
+                            pairs.append((first, coefficient))
+            continue
         sizes = _refined(columns)
         if sizes is None:
             return None
-        first = len(extents)
         extents += sizes
         axes.append(list(range(first, first + len(sizes))))
         for column, out in zip(columns, terms, strict=True):
             _spread(column, sizes, first, out)
     maps: list[Map] = []
     for view, out in zip(views, terms, strict=True):
-        maps.append(tuple(form(view.offsets[k], pairs) for k, pairs in enumerate(out)))
+        offsets = view.offsets
+        if any(offsets):
+            maps.append(tuple([form(offset, pairs) for offset, pairs in zip(offsets, out, strict=False)]))
+        else:
+            maps.append(
+                tuple([pairs[0][0] if len(pairs) == 1 and pairs[0][1] == 1 else form(0, pairs) for pairs in out])
+            )
     return Frame(axes, extents, maps)
 
 
@@ -63,9 +86,9 @@ def view_over(
             column = [0] * rank
             if place is not None:
                 column[place[0]] = place[1]
-            row.append(Digit(extents[digit], tuple(column)))
+            row.append(_new(Digit, (extents[digit], tuple(column))))
         rows.append(tuple(row) if len(row) < 2 else merged(row))
-    return View(base, func.shape, tuple(rows), (0,) * rank, (1,) * rank, ())
+    return _new(View, (base, func.shape, tuple(rows), (0,) * rank, (1,) * rank, ()))
 
 
 def view_by_map(func: Func, map_: Map, axes: Sequence[Sequence[int]], frame: Frame, base: int) -> View:
@@ -82,8 +105,8 @@ def view_by_map(func: Func, map_: Map, axes: Sequence[Sequence[int]], frame: Fra
 def recast(view: View, func: Func, outer: Sequence[Form], base: int) -> View:
     """Gives the view on `func` of a value that reads another function by `view`, one form per digit of `func` over that
     function's digits."""
-    if all(one == k for k, one in enumerate(outer)) and len(outer) == len(view.base_shape):
-        return view._replace(base=base, base_shape=func.shape)
+    if tuple(outer) == tuple(range(len(view.base_shape))):
+        return _new(View, (base, func.shape, *view[2:]))
     parts = [(0, ((one, 1),)) if isinstance(one, int) else one for one in outer]
     offsets = tuple(offset + sum(c * view.offsets[d] for d, c in terms) for offset, terms in parts)
     rows = tuple(
@@ -103,6 +126,9 @@ def outward(places: dict[int, tuple[int, int]], count: int) -> list[Form]:
         if index < count:
             terms[index].append((digit, weight))
     return [form(0, pairs) for pairs in terms]
+
+
+_new: Final = tuple.__new__  # a named tuple's own constructor is a Python function, three times as dear
 
 
 def _refined(columns: Sequence[Digits]) -> list[int] | None:

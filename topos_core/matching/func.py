@@ -8,7 +8,7 @@ not extents.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
@@ -28,12 +28,19 @@ DEPTH: Final = 5
 REACH: Final = 4
 """How many levels below a Func are known one by one."""
 
+LEVEL: Final = 32
+"""Bits of one level: the sets of all levels are one number, the nearest level lowest, and are made and compared as one."""
+
 _HEADS: Final = (
     "leaf", "hole", "one", "window", "sum", "product", "exp", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos", "abs",
     "sign", "stack", "select", "cast", "maximum", "minimum", "reduce:sum", "reduce:max", "compare", "pow", "other",
 )  # fmt: skip
 _BITS: Final = {name: 1 << k for k, name in enumerate(_HEADS)}
 _REDUCES: Final = _BITS["reduce:sum"] | _BITS["reduce:max"]
+_ONE_LEVEL: Final = (1 << LEVEL) - 1
+_EVERY_HEAD: Final = sum(1 << LEVEL * depth for depth in range(DEPTH))
+_ALL_HEADS: Final = (1 << LEVEL * DEPTH) - 1
+_ALL_REACH: Final = (1 << LEVEL * REACH) - 1
 
 
 class Kid(NamedTuple):
@@ -56,27 +63,24 @@ class Func:
         kids: Operands, sorted.
         constant: What a sum adds beside its operands, or None.
         shape, reduced: Extents of its own digits and of the digits that it reduces, numbered after those.
-        heads: Bit sets of what occurs within depth 0, 1, ... below.
-        reach: Bit sets of what an operand at depth 0, 1, ... can be, nested sums and products opened by one level or not.
+        heads: What occurs within depth 0, 1, ... below: a bit set of `LEVEL` bits for each, as one number.
+        reach: What an operand at depth 0, 1, ... can be, nested sums and products opened by one level or not; likewise.
         width: Operands there would be if nested sums or products were opened by one level.
         maker: The first value of the tape that is a multiple of it, or -1.
         written: The two operands of a sum or product as their author wrote them, where flattening took one apart; else none.
         adds_nothing: Whether it is another function plus zero: kept apart for the sign of its zeros, and else the same.
+        behind: What it is but for casts and added zeros; None where it has none.
         local, links, strides: What `remembered.py` reads of it: the number of its local structure, its operands, and the
             coefficients in their maps.
     """
 
     __slots__ = (
-        "adds_nothing", "constant", "heads", "kids", "kind", "links", "local", "maker", "name", "number", "reach",
-        "reduced", "shape", "strides", "width", "written",
+        "adds_nothing", "behind", "constant", "heads", "kids", "kind", "links", "local", "maker", "name", "number",
+        "reach", "reduced", "shape", "strides", "width", "written",
     )  # fmt: skip
 
     links: tuple[Func, ...]
     strides: tuple[int, ...]
-
-    heads: tuple[int, ...]
-    reach: tuple[int, ...]
-    width: int
 
     def __init__(
         self,
@@ -93,38 +97,39 @@ class Func:
         self.written: tuple[Kid, ...] = ()
         self.adds_nothing = kind == "sum" and len(kids) == 1 and constant == 0
         self.local = -1
-        self.width = len(kids)
         bit = head(kind, name)
-        levels, reach = [bit] * DEPTH, [bit, 0, 0, 0]
-        hides = not (is_cast(kind, name) or self.adds_nothing)  # a cast in the wrong place is worth telling
-        opens = "product" if kind in ("product", "reduce") else "sum" if kind == "sum" else None
-        for kid in kids:
-            func = kid.func
-            heads = func.heads
-            if not hides:
-                levels = [level | head_ for level, head_ in zip(levels, heads, strict=True)]
-                reach = [level | own for level, own in zip(reach, func.reach, strict=True)]
-                continue
-            for depth in range(1, DEPTH):
-                levels[depth] |= heads[depth - 1]
-            _add_below(reach, func)
-            inner = uncast(func)
-            if inner.kind == opens:
-                if func.kind == kind:
-                    self.width += len(func.kids) - 1
-                for grandchild in inner.kids:
-                    _add_below(reach, grandchild.func)
-        self.heads, self.reach = tuple(levels), tuple(reach)
+        heads = reach = 0
+        width = len(kids)
+        if self.adds_nothing or (
+            kind == "apply" and name.startswith("cast")
+        ):  # a cast in the wrong place is worth telling
+            for func, _, _ in kids:
+                heads |= func.heads
+                reach |= func.reach
+            inner = kids[0].func
+            self.behind: Func | None = inner.behind or inner
+        else:
+            opens = _OPENS.get(kind)
+            for func, _, _ in kids:
+                heads |= func.heads
+                reach |= func.reach
+                inner = func.behind or func
+                if inner.kind == opens:
+                    if func.kind == kind:
+                        width += len(func.kids) - 1
+                    for grandchild, _, _ in inner.kids:
+                        reach |= grandchild.reach
+            self.behind = None
+            heads, reach = heads << LEVEL & _ALL_HEADS, reach << LEVEL & _ALL_REACH
+        self.heads, self.reach, self.width = heads | bit * _EVERY_HEAD, reach | bit, width
 
     def __repr__(self) -> str:
         inside = ", ".join(f"#{kid.func.number}{list(kid.map)}:{kid.weight}" for kid in self.kids)
         return f"#{self.number} {self.kind} {self.name}({inside})"
 
 
-def _add_below(reach: list[int], func: Func) -> None:
-    below = func.reach
-    for depth in range(1, REACH):
-        reach[depth] |= below[depth - 1]
+_OPENS: Final[Mapping[Kind, Kind]] = {"product": "product", "reduce": "product", "sum": "sum"}
+"""What is opened below a function of a kind."""
 
 
 class Made(NamedTuple):
@@ -161,22 +166,36 @@ class FuncTable:
         Digits are numbered by their first occurrence, the kept ones first; neighbours that always go together are one. A
         selector is a digit that no operand reads: it says which of them is meant, and comes last.
         """
-        order = _occurrence(kids, reduced)
-        kept = [digit for digit in order if digit not in reduced]
+        seen: dict[int, None] = {}
+        bare = True
+        for _, map_, _ in kids:
+            for one in map_:
+                if type(one) is int:
+                    seen[one] = None
+                else:
+                    bare = False
+                    break
+        order = list(seen) if bare else _occurrence(kids)
+        kept = [digit for digit in order if digit not in reduced] if reduced else order
+        late = []
+        if reduced:
+            late = [digit for digit in order if digit in reduced]
+            late += [digit for digit in reduced if digit not in order]
         if selector is not None:
             kept.append(selector)
-        late = [digit for digit in order if digit in reduced]
-        late += [digit for digit in reduced if digit not in order]
-        if any(type(form) is not int for kid in kids for form in kid.map):
-            places, sizes, count = _joined(kids, kept, late, extents)
-        else:
+        if bare:
             order = kept + late
             places = {digit: (k, 1) for k, digit in enumerate(order)}
             sizes, count = [extents[digit] for digit in order], len(kept)
-        own = tuple(Kid(kid.func, _renumbered(kid.map, places), kid.weight) for kid in kids)
+            own = tuple(
+                [_new(Kid, (func, tuple([places[one][0] for one in map_]), weight)) for func, map_, weight in kids]  # type: ignore[index]
+            )
+        else:
+            places, sizes, count = _joined(kids, kept, late, extents)
+            own = tuple([Kid(kid.func, _renumbered(kid.map, places), kid.weight) for kid in kids])
         shape, gone = tuple(sizes[:count]), tuple(sizes[count:])
-        key = (kind, name, tuple((k.func.number, k.map, k.weight) for k in own), constant, shape, gone)
-        return Made(self._known_as(key, kind, name, own, constant, shape, gone), places)
+        key = (kind, name, own, constant, shape, gone)
+        return _new(Made, (self._known_as(key, kind, name, own, constant, shape, gone), places))
 
     def _known_as(self, key: Any, kind: Kind, name: str, kids: tuple[Kid, ...], *rest: Any) -> Func:
         func = self._known.get(key)
@@ -197,7 +216,7 @@ def head(kind: Kind, name: str) -> int:
 
 def form(offset: int, terms: Iterable[tuple[int, int]]) -> Form:
     """Gives the normal form of `offset + sum of coefficient * digit`."""
-    kept = tuple(sorted((digit, c) for digit, c in terms if c))
+    kept = tuple(sorted([(digit, c) for digit, c in terms if c]))
     return kept[0][0] if offset == 0 and len(kept) == 1 and kept[0][1] == 1 else (offset, kept)
 
 
@@ -231,7 +250,20 @@ def used(kids: Sequence[Kid], outer: Sequence[Form]) -> list[Kid]:
         return [Kid(func, composed(inner, outer), weight) for func, inner, weight in kids]
 
 
-_new: Final = tuple.__new__
+def in_order(kids: Collection[Kid], full: Callable[[Kid], Any]) -> list[Kid]:
+    """Sorts operands by their functions, and by `full` where a function stands twice: that key writes maps out."""
+    if len(kids) < 2:
+        return list(kids)
+    if len({kid.func for kid in kids}) == len(kids):
+        return sorted(kids, key=_number)
+    return sorted(kids, key=full)
+
+
+def _number(kid: Kid) -> int:
+    return kid.func.number
+
+
+_new: Final = tuple.__new__  # a named tuple's own constructor is a Python function, three times as dear
 
 
 def identity_map(func: Func) -> Map:
@@ -251,14 +283,17 @@ def is_cast(kind: Kind, name: str) -> bool:
 
 def uncast(func: Func) -> Func:
     """Looks through casts and added zeros."""
-    while is_cast(func.kind, func.name) or func.adds_nothing:
-        func = func.kids[0].func
-    return func
+    return func.behind or func
+
+
+def heads_within(func: Func, depth: int = DEPTH - 1) -> int:
+    """Gives the bit set of what occurs within a depth below a function, itself included."""
+    return func.heads >> LEVEL * depth & _ONE_LEVEL
 
 
 def reduces(func: Func) -> bool:
     """Says whether a function reduces anything within `DEPTH` levels."""
-    return bool(func.heads[-1] & _REDUCES)
+    return bool(heads_within(func) & _REDUCES)
 
 
 def digits_of(map_: Map) -> Iterable[int]:
@@ -302,7 +337,7 @@ def rewritten(kids: Sequence[Kid], places: Mapping[int, tuple[int, int]]) -> tup
     return tuple(out)
 
 
-def _occurrence(kids: Sequence[Kid], reduced: Collection[int]) -> list[int]:
+def _occurrence(kids: Sequence[Kid]) -> list[int]:
     order: dict[int, None] = {}
     for kid in kids:
         for one in kid.map:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,12 +15,18 @@ from topos_core.tape.tape import Tape
 
 ViewOf = Callable[[int], View]
 
+_new: Final = tuple.__new__
+
 
 def moved(tape: Tape, op: Op, view_of: ViewOf) -> View | None:
     """Gives the view of a movement op's result, or None where it is no movement or does not fit."""
     rule = _RULES.get(op.name)
-    if rule is None or 0 in op.type.shape or any(0 in tape.ops[o].type.shape for o in op.operands):
+    if rule is None or 0 in op.type.shape:
         return None
+    ops = tape.ops
+    for operand in op.operands:
+        if 0 in ops[operand].type.shape:
+            return None
     return rule(tape, op, view_of)
 
 
@@ -46,12 +52,13 @@ def _alike(a: View, b: View) -> bool:
 def _reshape(tape: Tape, op: Op, view_of: ViewOf) -> View | None:
     view = view_of(op.operands[0])
     groups = regrouped(view.digits, op.type.shape)
-    return None if groups is None else view._replace(axes=groups)
+    return None if groups is None else _new(View, (*view[:2], groups, *view[3:]))
 
 
 def _permute(tape: Tape, op: Op, view_of: ViewOf) -> View | None:
     view = view_of(op.operands[0])
-    return view._replace(axes=tuple(view.axes[k] for k in op.attributes["order"]))
+    axes = view.axes
+    return _new(View, (*view[:2], tuple([axes[k] for k in op.attributes["order"]]), *view[3:]))
 
 
 def _broadcast(tape: Tape, op: Op, view_of: ViewOf) -> View | None:
@@ -60,11 +67,10 @@ def _broadcast(tape: Tape, op: Op, view_of: ViewOf) -> View | None:
     shape = op.type.shape
     lead = len(shape) - len(source)
     zeros = (0,) * len(view.offsets)
-    axes: list[Digits] = []
-    for k, extent in enumerate(shape):
-        inherited = k >= lead and source[k - lead] == extent
-        axes.append(view.axes[k - lead] if inherited else (Digit(extent, zeros),) if extent != 1 else ())
-    return view._replace(axes=tuple(axes))
+    axes: list[Digits] = [(Digit(extent, zeros),) if extent != 1 else () for extent in shape[:lead]]
+    for own, extent, inherited in zip(source, shape[lead:], view.axes, strict=True):
+        axes.append(inherited if own == extent else (Digit(extent, zeros),) if extent != 1 else ())
+    return _new(View, (*view[:2], tuple(axes), *view[3:]))
 
 
 def _pad(tape: Tape, op: Op, view_of: ViewOf) -> View | None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from topos_core.matching.core import WIDEST, Key, Keys, Rule, applied, apply_to, rounded
 from topos_core.matching.frame import outward
-from topos_core.matching.func import Func, Kid, Map, composed, identity_map, rewritten
+from topos_core.matching.func import Func, Kid, Map, composed, identity_map, in_order, rewritten
 from topos_core.matching.symbol import Coefficient, power_of
 from topos_core.tape.op import Op
 from topos_core.tape.type import FLOATS
@@ -34,20 +34,21 @@ def unified(factors: Sequence[Kid]) -> list[Kid]:
 
     `x / x` is NaN at zero, and `sqrt(x) * sqrt(x)` is where x is negative.
     """
-    total: dict[tuple[int, Map, bool], Kid] = {}
+    total: dict[tuple[Func, Map, bool], Kid] = {}
     roots: list[Kid] = []
     for kid in factors:
-        key = (kid.func.number, kid.map, kid.weight > 0)
+        func, map_, weight = kid
+        key = (func, map_, weight > 0)
         known = total.get(key)
         if known is None:
             total[key] = kid
             continue
-        exponent = known.weight + kid.weight
-        if float(exponent).is_integer() and not float(kid.weight).is_integer():
+        exponent = known.weight + weight
+        if float(exponent).is_integer() and not float(weight).is_integer():
             roots.append(kid)
         else:
-            total[key] = Kid(kid.func, kid.map, exponent)
-    return sorted((*total.values(), *roots), key=lambda kid: (kid.func.number, -kid.weight, str(kid.map)))
+            total[key] = Kid(func, map_, exponent)
+    return in_order((*total.values(), *roots), lambda kid: (kid.func.number, -kid.weight, str(kid.map)))
 
 
 def _mul(keys: Keys, value: int, op: Op) -> Key | None:

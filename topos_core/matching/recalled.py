@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from topos_core.matching.attempt import Attempt, Failure, Held
-from topos_core.matching.func import Func, Kid, Map
+from topos_core.matching.func import Func, Kid, Map, heads_within
 from topos_core.matching.labelling import labelled
 from topos_core.matching.met import Met
 from topos_core.matching.passed import Passed, Stride, length, worked_out
@@ -147,9 +147,9 @@ def translated(told: Any, met: Met) -> Any:
     if kind is Passed:
         return worked_out(told, met.order)
     if kind is Nearest:
-        heads, wanted = told.wanted.func.heads[-1], told.wanted.func.kind
+        heads, wanted = heads_within(told.wanted.func), told.wanted.func.kind
         kids = translated(told.kids, met)
-        return max(kids, key=lambda kid: (wanted == kid.func.kind, (kid.func.heads[-1] & heads).bit_count()))
+        return max(kids, key=lambda kid: (wanted == kid.func.kind, (heads_within(kid.func) & heads).bit_count()))
     if kind is tuple or kind is list:
         return kind([translated(one, met) for one in told])
     return Kid(*[translated(one, met) for one in told]) if kind is Kid else told

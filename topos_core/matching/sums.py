@@ -8,7 +8,7 @@ from typing import Final
 
 from topos_core.matching.core import WIDEST, Key, Keys, Rule, apply_to, rounded
 from topos_core.matching.frame import outward
-from topos_core.matching.func import Func, Kid, Made, Map, composed, identity_map, rewritten
+from topos_core.matching.func import Func, Kid, Made, Map, composed, identity_map, in_order, rewritten
 from topos_core.matching.symbol import Coefficient
 from topos_core.tape.op import Op
 from topos_core.tape.type import FLOATS
@@ -84,12 +84,13 @@ def _terms(keys: Keys, value: int, func: Func, map_: Map, sign: float, room: boo
 
 def merged_terms(terms: Sequence[Kid]) -> tuple[list[Kid], Coefficient]:
     """Adds up equal operands whose signs agree (`2x - x` is NaN at infinity), sorts, and gives the factor in front."""
-    total: dict[tuple[int, Map, bool], Kid] = {}
+    total: dict[tuple[Func, Map, bool], Kid] = {}
     for kid in terms:
-        key = (kid.func.number, kid.map, kid.weight > 0)
+        func, map_, weight = kid
+        key = (func, map_, weight > 0)
         known = total.get(key)
-        total[key] = kid if known is None else Kid(kid.func, kid.map, known.weight + kid.weight)
-    kids = sorted(total.values(), key=lambda kid: (kid.func.number, str(kid.map), not kid.weight > 0))
+        total[key] = kid if known is None else Kid(func, map_, known.weight + weight)
+    kids = in_order(total.values(), lambda kid: (kid.func.number, str(kid.map), not kid.weight > 0))
     factor = next((kid.weight for kid in kids if kid.weight != 0), 1.0)
     return kids, 1.0 if isinstance(factor, float) and math.isinf(factor) else factor
 
@@ -97,8 +98,11 @@ def merged_terms(terms: Sequence[Kid]) -> tuple[list[Kid], Coefficient]:
 def _made(
     keys: Keys, kids: Sequence[Kid], factor: Coefficient, constant: Coefficient | None, extents: Sequence[int]
 ) -> Made:
-    scaled = [Kid(kid.func, kid.map, rounded(kid.weight / factor)) for kid in kids]
-    return keys.table.make("sum", "", scaled, extents, None if constant is None else rounded(constant / factor))
+    if type(factor) is not float or factor != 1.0:
+        kids = [Kid(func, map_, rounded(weight / factor)) for func, map_, weight in kids]
+    else:
+        kids = [kid if kid.weight == 1.0 else Kid(kid.func, kid.map, rounded(kid.weight / 1.0)) for kid in kids]
+    return keys.table.make("sum", "", kids, extents, None if constant is None else rounded(constant / factor))
 
 
 RULES: Final[Mapping[str, Rule]] = {"add": _add, "sub": _sub, "neg": _neg}

@@ -16,7 +16,7 @@ from typing import Any, Final
 from topos_core.errors import InternalError
 from topos_core.matching.core import Keys
 from topos_core.matching.declared import ANCHOR, Form, Lookalike, Term
-from topos_core.matching.func import DEPTH, REACH, Func, Kid, head, is_cast
+from topos_core.matching.func import DEPTH, LEVEL, REACH, Func, Kid, head, is_cast
 from topos_core.matching.symbol import Coefficient, Symbol
 from topos_core.recording.recorder import Recorder, recording
 from topos_core.recording.value import Value
@@ -50,7 +50,7 @@ class Template:
         axes: The root's labels, axis by axis.
         labels: The label of each extent.
         needs: Heads at or below the anchor that any program's function has within its depth.
-        levels: Heads within each depth below the root.
+        levels: Heads at each depth below the root, as `Func.reach` has them.
         depth: How far below the root the anchor lies.
         operands: The root's operands at least and at most, nested ones opened at least, as written at most.
         weights: How specific each function is, by its number.
@@ -78,7 +78,7 @@ class Template:
     axes: tuple[str, ...]
     labels: Mapping[int, str]
     needs: int
-    levels: tuple[int, ...]
+    levels: int
     depth: int
     operands: tuple[int, int]
     weights: Mapping[int, int]
@@ -156,7 +156,7 @@ def _template(
     anchor_func = root if anchored is None else keys.funcs[anchored]
     below_anchor = {func.number for func in _below(anchor_func)}
     needs = 0
-    levels, depth, level = [], 0, [root]
+    levels, depth, level = 0, 0, [root]
     for k in range(DEPTH):
         heads = 0
         level = [func for one in level for func in _seen_through(one)]
@@ -165,7 +165,8 @@ def _template(
                 heads |= head(func.kind, func.name)
             if func.kind in ("apply", "reduce") and func.number in below_anchor and k < REACH:
                 needs |= head(func.kind, func.name)  # further down a program may have it deeper than heads are known
-        levels.append(heads)
+        if 0 < k < REACH:
+            levels |= heads << LEVEL * k
         if any(func is anchor_func for func in level):
             depth = k
         level = [kid.func for func in level if not is_cast(func.kind, func.name) for kid in func.kids]
@@ -203,7 +204,7 @@ def _template(
         axes=tuple(labels[extent] for extent in tape.ops[result].type.shape if extent in labels),
         labels=labels,
         needs=needs,
-        levels=tuple(levels),
+        levels=levels,
         depth=depth,
         operands=(len(root.kids) if nary else 0, most),
         weights=weights,

@@ -14,7 +14,7 @@ from topos_core.matching.attempt import NUMBERS, Attempt, Failure
 from topos_core.matching.binding import Found, found
 from topos_core.matching.core import WIDEST, Keys
 from topos_core.matching.declared import Term
-from topos_core.matching.func import DEPTH, REACH, Func, uncast
+from topos_core.matching.func import DEPTH, LEVEL, Func, heads_within
 from topos_core.matching.recalled import Refusal
 from topos_core.matching.remembered import Memory
 from topos_core.matching.solving import solved
@@ -22,6 +22,8 @@ from topos_core.matching.template import Template, templates
 
 REPLAYS: Final = 6
 """Tries of one template at one value: structure is settled before digits and numbers, which may ask for another order."""
+
+_FAR: Final = LEVEL * (DEPTH - 1)
 
 SLACK: Final = 2
 """Levels that a spelling may put between a root and an anchor beside the template's own."""
@@ -78,33 +80,38 @@ class Anchors:
         self.tries = self.compared = 0
         self._memory = memory
         self._templates: dict[str, list[Template]] = {}
+        self._bits: dict[str, int] = {}  # the heads of each pattern's anchors
         self._known: dict[tuple[str, int], bool] = {}
 
     def add(self, name: str, template: Template) -> None:
         """Adds the anchor of one of a pattern's forms."""
         self._templates.setdefault(name, []).append(template)
+        self._bits[name] = self._bits.get(name, 0) | heads_within(template.anchor, 0)
 
     def below(self, name: str, func: Func, depth: int) -> list[int]:
         """Lists a pattern's anchors within a depth below a function, itself included; none below another one."""
         templates = self._templates.get(name)
         if templates is None:
             return []
-        bits = 0
-        for template in templates:
-            bits |= template.anchor.heads[0]
+        bits = self._bits[name]
         out: list[int] = []
-        level, seen = [func], {func.number}
+        level, seen = [func], {func}
         for left in range(depth, -1, -1):
             following: list[Func] = []
+            below = bits << LEVEL * ((left if left < DEPTH else DEPTH) - 1) if left else 0
             for one in level:
-                if one.heads[0] & bits and self._is(name, templates, one):
+                if one.heads & bits and self._is(name, templates, one):
                     out.append(one.number)
                     continue
-                for kid in one.kids:
-                    inner = uncast(kid.func)
-                    if inner.number not in seen and inner.heads[min(left, DEPTH) - 1] & bits:
-                        seen.add(inner.number)
+                if not below:
+                    continue
+                for kid, _, _ in one.kids:
+                    inner = kid.behind or kid
+                    if inner.heads & below and inner not in seen:
+                        seen.add(inner)
                         following.append(inner)
+            if not following:
+                break
             level = following
         return out
 
@@ -117,7 +124,7 @@ class Anchors:
 
     def _fits(self, template: Template, func: Func) -> bool:
         anchor = template.anchor
-        if (anchor.kind, anchor.name) != (func.kind, func.name) or template.needs & ~func.heads[-1]:
+        if (anchor.kind, anchor.name) != (func.kind, func.name) or template.needs & ~heads_within(func):
             return False
         self.tries += 1
         fits, compared = self._memory.is_anchor(template, func)
@@ -155,24 +162,24 @@ class Index:
 
     def candidates(self, func: Func) -> tuple[_Entry, ...]:
         """Gives the templates that a function may be, by what occurs near below it; the same for all that look alike."""
-        kids, width, flat = len(func.kids), min(func.width, WIDEST + 1), not func.shape
-        key = (func.kind, func.name, func.reach, func.heads[-1], kids, width, flat)
+        width = func.width if func.width <= WIDEST else WIDEST + 1
+        key = (func.kind, func.name, func.reach, func.heads >> _FAR, len(func.kids), width, not func.shape)
         known = self._candidates.get(key)
         if known is None:
             known = self._candidates[key] = tuple(
-                entry for entry in self._roots.get((func.kind, func.name), ()) if _may_root(entry.template, func, flat)
+                entry for entry in self._roots.get((func.kind, func.name), ()) if _may_root(entry.template, func)
             )
         return known
 
 
-def _may_root(template: Template, func: Func, flat: bool) -> bool:
+def _may_root(template: Template, func: Func) -> bool:
     """Says whether everything that a template needs, level by level, may be found below a function."""
-    if template.needs & ~func.heads[-1]:
+    if template.needs & ~heads_within(func):
         return False
-    if any(template.levels[depth] & ~func.reach[depth] for depth in range(1, REACH)):
+    if template.levels & ~func.reach:
         return False
     least, most = template.operands
-    return least <= func.width and len(func.kids) <= most and (flat or bool(template.root.shape))
+    return least <= func.width and len(func.kids) <= most and (not func.shape or bool(template.root.shape))
 
 
 def recognise(keys: Keys, index: Index, *, remember: bool = True) -> Recognised:

@@ -18,6 +18,7 @@ COMMUTES: Final = frozenset(("add", "mul", "maximum", "minimum", "and", "or", "x
 _ONE_OPERAND_MOVEMENT: Final = frozenset(
     ("reshape", "permute", "broadcast", "pad", "slice", "reverse", "unfold", "strided")
 )
+_PASSES: Final = frozenset(("neg", "gather", "mul", "div"))
 _NEVER_TWINS: Final = frozenset(("input", "parameter", "opaque"))
 
 
@@ -42,39 +43,51 @@ class Uses:
         self.splat: list[bool] = []
         self.constant: list[bool] = []
         known: dict[Any, int] = {}
-        read: dict[int, int] = {}
-        counted: set[int] = set()
+        counts: list[int] = [0] * len(tape.ops)  # how often a value is read, at the value behind movement and factors
         roots: list[int] = []
+        counted: set[int] = set()
+        numbers, sources, splats, constants, alive = self.number, self.source, self.splat, self.constant, self.live
         for value, op in enumerate(tape.ops):
-            number = known.setdefault(self._key(value, op), value)
-            self.number.append(number)
-            through = self._through(op)
-            moves = op.name in _ONE_OPERAND_MOVEMENT
-            self.splat.append(_is_splat(op) or (moves and op.name != "pad" and self.splat[op.operands[0]]))
-            self.constant.append(op.name in ("constant", "iota") or (moves and self.constant[op.operands[0]]))
-            self.source.append(value if through is None else self.source[through])
-            roots.append(number if through is None else roots[through])
-            if through is None and number not in counted and value in self.live:
+            name = op.name
+            if name in _NEVER_TWINS:
+                number = value
+            else:
+                number = known.setdefault(self._key(op), value)
+            numbers.append(number)
+            if name in _ONE_OPERAND_MOVEMENT:
+                through: int | None = op.operands[0]
+                splats.append(name != "pad" and splats[op.operands[0]])
+                constants.append(constants[op.operands[0]])
+            else:
+                through = self._through(op) if name in _PASSES else None
+                splats.append(name == "constant" and _is_splat(op))
+                constants.append(name == "constant" or name == "iota")
+            if through is not None:
+                sources.append(sources[through])
+                roots.append(roots[through])
+                continue
+            sources.append(value)
+            roots.append(number)
+            if number not in counted and value in alive:
                 counted.add(number)
                 for operand in op.operands:
-                    read[roots[operand]] = read.get(roots[operand], 0) + 1
-        self.count = [read.get(root, 0) for root in roots]
+                    counts[roots[operand]] += 1
+        self.count = [counts[root] for root in roots]
 
-    def _key(self, value: int, op: Op) -> Any:
-        if op.name in _NEVER_TWINS:
-            return value
-        operands = [self.number[operand] for operand in op.operands]
-        if op.name in COMMUTES:
+    def _key(self, op: Op) -> Any:
+        numbers, name = self.number, op.name
+        if name == "constant":
+            return name, op.type, content(op.attributes["value"])
+        operands = [numbers[operand] for operand in op.operands]
+        if name in COMMUTES:
             operands.sort()
-        if op.name == "constant":
-            return op.name, op.type, content(op.attributes["value"])
-        if op.name == "pad":  # a fill of -0 equals one of 0, and is another number
-            return op.name, tuple(operands), repr(op.attributes), op.type
-        return op.name, tuple(operands), tuple(op.attributes.values()), op.type
+        if name == "pad":  # a fill of -0 equals one of 0, and is another number
+            return name, tuple(operands), repr(op.attributes), op.type
+        return name, tuple(operands), tuple(op.attributes.values()), op.type
 
     def _through(self, op: Op) -> int | None:
-        """Gives the operand that an op only moves or scales."""
-        if op.name in _ONE_OPERAND_MOVEMENT or op.name == "neg":
+        """Gives the operand that an op only scales, or picks from."""
+        if op.name == "neg":
             return op.operands[0]
         if op.name == "gather":
             return op.operands[0] if self.constant[op.operands[1]] else None
@@ -100,9 +113,8 @@ def live(tape: Tape) -> frozenset[int]:
 
 
 def _is_splat(op: Op) -> bool:
-    return op.name == "constant" and not (
-        isinstance(op.attributes["value"], np.ndarray) and op.attributes["value"].ndim
-    )
+    value = op.attributes["value"]
+    return not (isinstance(value, np.ndarray) and value.ndim)
 
 
 def content(value: Any) -> Any:

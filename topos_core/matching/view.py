@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from topos_core.matching.affine import Digit, Digits, merged, size, span
 from topos_core.tape.tape import Tape
+
+
+_new: Final = tuple.__new__  # a named tuple's own constructor is a Python function, three times as dear
+_all: Final = chain.from_iterable
 
 
 class Bound(NamedTuple):
@@ -57,7 +61,7 @@ class View(NamedTuple):
     @property
     def digits(self) -> Digits:
         """Lists all digits, axis by axis."""
-        return tuple(chain.from_iterable(self.axes))
+        return tuple(_all(self.axes))
 
     @property
     def is_identity(self) -> bool:
@@ -71,24 +75,22 @@ class Views:
     def __init__(self, tape: Tape) -> None:
         from topos_core.matching.movement import moved
 
-        self._tape = tape
-        self._views: dict[int, View] = {}
-        for value, op in enumerate(tape.ops):
-            view = moved(tape, op, self.of)
-            if view is not None:
-                self._views[value] = view
+        self._ops = tape.ops
+        self._views: list[View | None] = []
+        for op in tape.ops:
+            self._views.append(moved(tape, op, self.of))
 
     def of(self, value: int) -> View:
         """Gives a value's view; the value itself is the base where it is no movement or does not fit."""
-        view = self._views.get(value)
+        view = self._views[value]
         if view is None:
-            view = self._views[value] = identity(value, self._tape.ops[value].type.shape)
+            view = self._views[value] = identity(value, self._ops[value].type.shape)
         return view
 
 
 def identity(value: int, shape: tuple[int, ...]) -> View:
     """Gives the view of a value on itself."""
-    return View(value, shape, *_unmoved(shape), ())
+    return _new(View, (value, shape, *_unmoved(shape), ()))
 
 
 @lru_cache(4096)
