@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from topos_core.matching.attempt import Attempt
@@ -24,7 +24,7 @@ _NOISE: Final = 1e-14
 """What solving in float64 adds to a number; a decimal of 12 digits that is as near was meant."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Found:
     """A template that matched at a value.
 
@@ -39,7 +39,7 @@ class Found:
         interior: Values between root and bindings.
         moved: Interior movement of bound values, by hole, and the bound value itself: where an axis has other neighbours.
         named: Values that hold what the template names, by name.
-        facts: The pattern's own facts, once they are known.
+        facts: The pattern's own facts; filled in once they are known.
     """
 
     identifier: str
@@ -54,6 +54,7 @@ class Found:
     moved: Mapping[str, tuple[int, ...]]
     named: Mapping[str, tuple[int, ...]]
     facts: Any = None
+    _labels: dict[int, str] | None = field(default=None, init=False)  # by digit, once they are asked for
 
     @property
     def computing(self) -> frozenset[int]:
@@ -76,7 +77,13 @@ class Found:
 
     def label_of(self, digit: int) -> str:
         """Gives the label of a digit."""
-        return next(label for label, digits in self.attempt.labels.items() if digit in digits)
+        return self.labels()[digit]
+
+    def labels(self) -> Mapping[int, str]:
+        """Gives the label of every digit."""
+        if self._labels is None:
+            self._labels = {digit: label for label, digits in self.attempt.labels.items() for digit in digits}
+        return self._labels
 
     def exchanged(self, holes: Mapping[str, str], labels: Mapping[str, str]) -> Found:
         """Gives the same match with holes and labels by other names, where a formula is the same both ways."""
@@ -126,17 +133,25 @@ class Found:
             order: Ranks digits, the most significant first.
             apart: Labels whose digits stay axes of their own; one that the value does not vary along gets extent 1.
         """
-        labels = {digit: label for label, digits in self.attempt.labels.items() for digit in digits}
+        labels = self.labels()
         pieces: list[tuple[int, str, tuple[int, int]]] = []
+        ranks: dict[str, list[tuple[int, int]]] = {}  # of every part, by label
+        last = None
         for row in rows:
             for extent, digit, weight in row:
                 label = labels[digit]
                 place = (order[digit], -weight)
-                last = pieces[-1] if pieces else None
-                if last and last[1] == label and label not in apart and self._continues(rows, last[2], place, order):
-                    pieces[-1] = (last[0] * extent, label, place)
-                else:
-                    pieces.append((extent, label, place))
+                if label == last and label not in apart:
+                    if label not in ranks:
+                        ranks[label] = sorted(
+                            [(order[p.digit], -p.weight) for r in rows for p in r if labels[p.digit] == label]
+                        )
+                    before = pieces[-1]
+                    if ranks[label].index(place) == ranks[label].index(before[2]) + 1:  # no other part lies between
+                        pieces[-1] = (before[0] * extent, label, place)
+                        continue
+                pieces.append((extent, label, place))
+                last = label
         if apart:
             shown = {part.digit for row in rows for part in row}
             for label in apart:
@@ -147,25 +162,20 @@ class Found:
         for _, label, place in pieces:
             places.setdefault(label, []).append(place)
         for row_of_places in places.values():
-            row_of_places.sort()
+            if len(row_of_places) > 1:
+                row_of_places.sort()
         return Layout(
             tuple([extent for extent, _, _ in pieces]),
             tuple([roles[label] for _, label, _ in pieces]),
             tuple([places[label].index(place) for _, label, place in pieces]),
         )
 
-    def _continues(self, rows: Rows, before: tuple[int, int], after: tuple[int, int], order: Mapping[int, int]) -> bool:
-        """Says whether no part of the same label ranks between two neighbours."""
-        labels = self.attempt.labels
-        mine = next(digits for digits in labels.values() if any(order[d] == before[0] for d in digits))
-        places = sorted((order[p.digit], -p.weight) for row in rows for p in row if p.digit in mine)
-        return places.index(after) == places.index(before) + 1
-
 
 def found(identifier: str, keys: Keys, template: Template, root: int, attempt: Attempt) -> Found | None:
     """Binds values; None where a value lies in no layout, or the formula does not account for everything that is read."""
     relative = tolerance(keys.tape.ops[root].type.dtype)
-    candidates = _candidates(keys, template, attempt, root, relative)
+    wanted = _wanted(template, attempt)
+    candidates = _candidates(keys, template, attempt, root, wanted, relative)
     bindings: dict[str, int] = {}
     rows: dict[str, Rows] = {}
     for hole in template.holes:
@@ -174,15 +184,28 @@ def found(identifier: str, keys: Keys, template: Template, root: int, attempt: A
             return None
         bindings[hole], rows[hole] = lying
     root_rows = rows_of(keys, attempt, root, keys.funcs[root], tuple(range(attempt.root_digits)))
-    inside = _interior(keys, template, attempt, root, set(bindings.values()), relative)
+    inside = _interior(keys, attempt, root, bindings.values(), wanted, relative)
     if root_rows is None or inside is None:
         return None
-    moved = {hole: tuple(v for v in candidates[hole] if v in inside or v == bindings[hole]) for hole in template.holes}
+    moved = {
+        hole: tuple([v for v in candidates[hole] if v in inside or v == value]) for hole, value in bindings.items()
+    }
     named = {name: _named(keys, attempt, inside, *wanted, relative) for name, wanted in template.named.items()}
-    produced = {value for values in named.values() for value in values}
-    return Found(
-        identifier, keys, template, root, attempt, bindings, rows, root_rows, inside - produced, moved, named
-    )  # fmt: skip
+    if named:
+        inside -= {value for values in named.values() for value in values}
+    return Found(identifier, keys, template, root, attempt, bindings, rows, root_rows, inside, moved, named)
+
+
+Wanted = Mapping[Func, list[tuple[str, float]]]
+"""By function what is bound to it: holes, and the factor with which each is."""
+
+
+def _wanted(template: Template, attempt: Attempt) -> Wanted:
+    out: dict[Func, list[tuple[str, float]]] = {}
+    known = attempt.known
+    for hole, name in template.factors.items():
+        out.setdefault(attempt.bound[hole][0], []).append((hole, known[name]))
+    return out
 
 
 def _lying(
@@ -199,52 +222,54 @@ def _lying(
     return None
 
 
-def _candidates(keys: Keys, template: Template, attempt: Attempt, root: int, relative: float) -> dict[str, list[int]]:
+def _candidates(
+    keys: Keys, template: Template, attempt: Attempt, root: int, wanted: Wanted, relative: float
+) -> dict[str, list[int]]:
     """Lists the values that are what a hole is bound to, between the root and the first op that computes it; the
     computed one first, then its movements."""
-    wanted: dict[int, list[tuple[str, float]]] = {}
-    for hole in template.holes:
-        wanted.setdefault(attempt.bound[hole][0].number, []).append((hole, attempt.known[FACTOR + hole]))
     out: dict[str, list[int]] = {hole: [] for hole in template.holes}
-    ops, funcs, windows = keys.tape.ops, keys.funcs, keys.windows
-    scalars = {func.number for func in attempt.scalars.values()}
+    ops, funcs, coefficients = keys.tape.ops, keys.funcs, keys.coefficients
+    windows = {}
+    if keys.windows:
+        windows = {func.number: holes for func, holes in wanted.items() if func.kind == "window"}
+    scalars = set(attempt.scalars.values())
     seen, todo = {root}, list(ops[root].operands)
     while todo:
         value = todo.pop()
         if value in seen:
             continue
         seen.add(value)
-        window = windows.get(value)
-        number = funcs[value].number
-        if number in scalars:
+        func = funcs[value]
+        if func in scalars:
             continue  # a number that is computed from anything, at any distance
-        holes = wanted.get(number)
-        if window is not None and window in wanted:
-            for hole, _ in wanted[window]:
+        holes = wanted.get(func)
+        reads = windows.get(keys.windows.get(value, -1)) if windows else None
+        if reads is not None:
+            for hole, _ in reads:
                 out[hole].append(value)
         if holes is not None:
-            hit = [hole for hole, factor in holes if close_to(keys, value, factor, relative)]
-            for hole in hit:
-                out[hole].append(value)
-            if _stops(keys, value, bool(hit)):
+            coefficient, hit = coefficients[value], False
+            for hole, factor in holes:
+                if coefficient == factor or close_to(keys, value, factor, relative):
+                    out[hole].append(value)
+                    hit = True
+            if _stops(keys, value, hit):
                 continue
-        if window is None or window not in wanted:
+        if reads is None:
             todo += ops[value].operands
     keys.walked += len(seen)
+    moves = keys.moves
     for values in out.values():
         if len(values) > 1:
-            values.sort(key=lambda value: (keys.is_movement(value), value))
+            values.sort(key=lambda value: (moves[value], value))
     return out
 
 
 def _interior(
-    keys: Keys, template: Template, attempt: Attempt, root: int, bound: set[int], relative: float
+    keys: Keys, attempt: Attempt, root: int, bound: Iterable[int], wanted: Wanted, relative: float
 ) -> frozenset[int] | None:
     """Collects the values between root and bindings; None where an input is reached that nothing accounts for."""
-    wanted: dict[int, list[float]] = {}
-    for hole in template.holes:
-        wanted.setdefault(attempt.bound[hole][0].number, []).append(attempt.known[FACTOR + hole])
-    scalars = {func.number for func in attempt.scalars.values()}
+    scalars = set(attempt.scalars.values())
     inside: set[int] = set()
     ops, funcs = keys.tape.ops, keys.funcs
     seen, todo = {root, *bound}, list(ops[root].operands)
@@ -253,16 +278,16 @@ def _interior(
         if value in seen:
             continue
         seen.add(value)
-        number = funcs[value].number
-        factors = wanted.get(number)
-        if factors is not None and _stops(
-            keys, value, any(close_to(keys, value, factor, relative) for factor in factors)
+        func = funcs[value]
+        holes = wanted.get(func)
+        if holes is not None and _stops(
+            keys, value, any(close_to(keys, value, factor, relative) for _, factor in holes)
         ):
             continue  # a twin of what is bound, or what it is computed from
-        if number in scalars:
+        if func in scalars:
             continue
         op = ops[value]
-        if op.name in ("input", "parameter", "opaque", "pick"):
+        if op.name in _UNACCOUNTED:
             keys.walked += len(seen)
             return None
         inside.add(value)
@@ -271,9 +296,12 @@ def _interior(
     return frozenset(inside)
 
 
+_UNACCOUNTED: Final = frozenset(("input", "parameter", "opaque", "pick"))
+
+
 def _stops(keys: Keys, value: int, hit: bool) -> bool:
     """Says whether a walk towards the inputs ends at a value that is a multiple of what is bound."""
-    if keys.is_movement(value):  # a movement that is no view of anything, such as different values side by side
+    if keys.moves[value]:  # a movement that is no view of anything, such as different values side by side
         return keys.funcs[keys.tape.ops[value].operands[0]] is not keys.funcs[value]
     return hit or keys.uses.source[value] == value
 
@@ -281,7 +309,7 @@ def _stops(keys: Keys, value: int, hit: bool) -> bool:
 def close_to(keys: Keys, value: int, factor: float, relative: float) -> bool:
     """Says whether a value carries a factor."""
     coefficient = keys.coefficients[value]
-    return isinstance(coefficient, float) and close(coefficient, factor, relative)
+    return isinstance(coefficient, float) and (coefficient == factor or close(coefficient, factor, relative))
 
 
 def _named(
@@ -296,7 +324,7 @@ def _named(
         if open_:
             continue
         for value in inside:
-            computed = keys.funcs[value] is held.func and not keys.is_movement(value)
+            computed = keys.funcs[value] is held.func and not keys.moves[value]
             if computed and close_to(keys, value, factor, relative):
                 out.append(value)
     return tuple(sorted(set(out)))

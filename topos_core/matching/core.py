@@ -49,6 +49,7 @@ class Keys:
 
     Attributes:
         coefficients, funcs, views: By value.
+        moves: Whether a value only rearranges another one, by value.
         made: The values that are a multiple of a function, by its number.
         windows: The function that stands for a padded operand of a value, by the value that is read.
         factors: The coefficients with which a function occurs, by its number; filled in on demand.
@@ -69,6 +70,7 @@ class Keys:
         self.coefficients: list[Coefficient] = []
         self.funcs: list[Func] = []
         self.views: list[View] = []
+        self.moves: list[bool] = []
         self.made: dict[int, list[int]] = {}
         self.windows: dict[int, int] = {}
         self.factors: dict[int, tuple[float, ...]] = {}
@@ -104,8 +106,7 @@ class Keys:
 
     def is_movement(self, value: int) -> bool:
         """Says whether a value only rearranges another one."""
-        op = self.tape.ops[value]
-        return op.name in MOVEMENT and (op.name != "gather" or self.tape.ops[op.operands[1]].name == "constant")
+        return self.moves[value]
 
     def base(self, func: Func) -> int:
         """Gives the `View.base` that stands for a function: negative, since it is no value."""
@@ -204,12 +205,14 @@ class Keys:
         self.coefficients.append(coefficient)
         self.views.append(view)
         self.funcs.append(func)
+        moves = op.name in MOVEMENT and (op.name != "gather" or self.tape.ops[op.operands[1]].name == "constant")
+        self.moves.append(moves)
         made = self.made.get(func.number)
         if made is None:
             self.made[func.number] = [value]
         else:
             made.append(value)
-        if func.maker < 0 and not self.is_movement(value):
+        if func.maker < 0 and not moves:
             func.maker = value
 
 

@@ -74,6 +74,8 @@ class Term:
         least: Optional holes of which a match has at least one.
         family: Patterns of one family exclude each other at a value: the one listed earlier is found.
         near: Functions that any program has within reach of the root, beside those of the formula.
+        own: Says of a match (`core.Keys`, `attempt.Attempt`), before its values are bound, whether it is this pattern's
+            business; always where left out.
         settled: Gives what was found in other words, where roles could be taken either way; as it is where left out.
         worth: Says of a failed try (`core.Keys`, `attempt.Attempt`) whether it is worth telling; always where left out.
     """
@@ -90,6 +92,7 @@ class Term:
     least: frozenset[str] = frozenset()
     family: str = ""
     near: tuple[str, ...] = ()
+    own: Callable[[Any, Any], bool] | None = None
     settled: Callable[[Any], Any] | None = None
     worth: Callable[[Any, Any], bool] | None = None
 

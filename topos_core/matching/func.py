@@ -81,6 +81,8 @@ class Func:
 
     links: tuple[Func, ...]
     strides: tuple[int, ...]
+    heads: int
+    reach: int
 
     def __init__(
         self,
@@ -115,7 +117,7 @@ class Func:
                 reach |= func.reach
                 inner = func.behind or func
                 if inner.kind == opens:
-                    if func.kind == kind:
+                    if func.kind == opens:
                         width += len(func.kids) - 1
                     for grandchild, _, _ in inner.kids:
                         reach |= grandchild.reach

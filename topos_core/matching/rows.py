@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import combinations
 from math import prod
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from topos_core.matching.affine import Digits
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.core import Keys
 from topos_core.matching.func import Func, Map, digits_of
@@ -35,7 +35,7 @@ def rows_of(
     mask that was spread before it was computed), and digits may overlap (a table of relative positions): all that counts is
     which element stands at which place.
     """
-    if keys.windows.get(value) == func.number:
+    if keys.windows and keys.windows.get(value) == func.number:
         view = keys.clean(value)
     elif keys.funcs[value] is func:
         view = keys.views[value]
@@ -43,6 +43,9 @@ def rows_of(
         return None
     if view.bounds or view.divisors.count(1) != len(view.divisors):
         return None
+    plain = _bare(view, map_, attempt)
+    if plain is not None:
+        return plain
     spare: list[int] | None = None
     if labels := tuple(repeated):
         shown = {attempt.root_of(digit) for digit in digits_of(map_)}
@@ -52,20 +55,50 @@ def rows_of(
         return None
     at, out = 0, []
     for axis in view.axes:
-        if len(axis) == 1:
-            out.append(tuple(parts[at]))
-        else:
-            out.append(tuple([part for row in parts[at : at + len(axis)] for part in row]))
+        out.append(tuple([part for row in parts[at : at + len(axis)] for part in row]))
         at += len(axis)
     return tuple(out)
+
+
+def _bare(view: View, map_: Map, attempt: Attempt) -> Rows | None:
+    """The common case: every digit of the value is one digit of the function, and that one of the match."""
+    if any(view.offsets):
+        return None
+    alias, extents = attempt.alias, attempt.extents
+    shown: set[int] = set()
+    out: list[tuple[Part, ...]] = []
+    for axis in view.axes:
+        row: list[Part] = []
+        for extent, coefficients in axis:
+            place = _lone(coefficients)
+            if place < 0:
+                return None
+            one = map_[place]
+            if type(one) is not int:
+                return None
+            while one in alias:
+                one = alias[one]
+            if extents[one] != extent or one in shown:
+                return None
+            shown.add(one)
+            row.append(_new(Part, (extent, one, 1)))
+        out.append(tuple(row))
+    return tuple(out) if len(shown) == len(map_) else None
+
+
+@lru_cache(1024)
+def _lone(coefficients: tuple[int, ...]) -> int:
+    """Gives the place of the only coefficient, which is 1; -1 where there is none, or another one."""
+    alone = coefficients.count(0) == len(coefficients) - 1 and 1 in coefficients
+    return coefficients.index(1) if alone else -1
+
+
+_new: Final = tuple.__new__  # a named tuple's own constructor is a Python function, three times as dear
 
 
 def _aligned(view: View, map_: Map, attempt: Attempt, spare: Sequence[int] | None) -> list[list[Part]] | None:
     """Gives the parts of each of a view's digits: per form, both sides are the same mixed-radix number."""
     digits = view.digits
-    plain = _bare(digits, map_, view, attempt)
-    if plain is not None:
-        return plain
     parts: list[list[Part]] = [[] for _ in digits]
     used: set[int] = set()
     for k, one in enumerate(map_):
@@ -88,28 +121,6 @@ def _aligned(view: View, map_: Map, attempt: Attempt, spare: Sequence[int] | Non
         sizes[part.digit] = sizes.get(part.digit, 1) * part.extent
     if any(size != attempt.extents[digit] for digit, size in sizes.items()):
         return None
-    return parts
-
-
-def _bare(digits: Digits, map_: Map, view: View, attempt: Attempt) -> list[list[Part]] | None:
-    """The common case: every digit of the value is one digit of the function, and that one of the match."""
-    if len(digits) != len(map_) or any(view.offsets):
-        return None
-    parts: list[list[Part]] = []
-    alias, extents, last = attempt.alias, attempt.extents, len(map_) - 1
-    shown: set[int] = set()
-    for extent, coefficients in digits:
-        if coefficients.count(0) != last or 1 not in coefficients:
-            return None
-        one = map_[coefficients.index(1)]
-        if type(one) is not int:
-            return None
-        while one in alias:
-            one = alias[one]
-        if extents[one] != extent or one in shown:
-            return None
-        shown.add(one)
-        parts.append([Part(extent, one, 1)])
     return parts
 
 

@@ -76,15 +76,20 @@ def divisor_fault(ratio: float, known: Mapping[str, float]) -> int | None:
 
 
 def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
-    template = attempt.template
-    known: dict[str, float] = {
-        COUNT + label: float(math.prod(attempt.extents[d] for d in digits)) for label, digits in attempt.labels.items()
-    }
+    template, extents = attempt.template, attempt.extents
+    known: dict[str, float] = {}
+    counts = template.counts
+    for label, digits in attempt.labels.items():
+        count = 1
+        for digit in digits:
+            count *= extents[digit]
+        known[counts[label]] = float(count)
     relative = tolerance(keys.tape.ops[root].type.dtype)
-    possible = {hole: factors_of(keys, attempt.bound[hole][0].number) for hole in template.holes}
-    for hole, factors in possible.items():
+    possible: dict[str, tuple[float, ...]] = {}
+    for hole, name in template.factors.items():
+        factors = possible[hole] = factors_of(keys, attempt.bound[hole][0].number)
         if plain or len(factors) == 1:
-            known[FACTOR + hole] = _unscaled(factors)
+            known[name] = _unscaled(factors)
     left: list[tuple[Symbol, Equation]] = []
     for equation in attempt.equations:
         found, expected = equation.found, equation.expected
@@ -96,8 +101,7 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
             continue
         else:
             left.append((Symbol.of(found / expected), equation))
-    unknown = {name for ratio, _ in left for name in ratio.names if name not in known}
-    while True:
+    while left:
         moved, rest = False, []
         for ratio, equation in left:
             number, open_ = ratio.reduced(known)
@@ -122,8 +126,10 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
         left = rest
         if moved:
             continue
-        free = sorted(name for name in unknown if name not in known and name.startswith(FACTOR))
-        if not free or not left:
+        free = sorted(
+            {name for ratio, _ in left for name in ratio.names if name not in known and name.startswith(FACTOR)}
+        )
+        if not free:
             break
         hole = free[0].removeprefix(FACTOR)
         raw = hole in template.term.raw
@@ -132,8 +138,8 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
         attempt.fail("underdetermined", left[0][0], None, attempt.top)
         return False
     for hole, factors in possible.items():
-        factor = known.setdefault(FACTOR + hole, 1.0)
-        if not holds_factor(factor, factors, relative):
+        factor = known.setdefault(template.factors[hole], 1.0)
+        if factor != factors[0] and not holds_factor(factor, factors, relative):
             fault = NumberFault(f"the factor of {hole}", 1.0, factor, divisor_fault(factor, known))
             attempt.fail("constant", fault, None, attempt.bound[hole][0])
             return False

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Final
 
 from topos_core.errors import InternalError
-from topos_core.matching.core import Keys
+from topos_core.matching.core import FACTOR, Keys
 from topos_core.matching.declared import ANCHOR, Form, Lookalike, Term
 from topos_core.matching.func import DEPTH, LEVEL, REACH, Func, Kid, head, is_cast
 from topos_core.matching.symbol import Coefficient, Symbol
@@ -60,6 +60,7 @@ class Template:
         bits: A bit for each hole; `free` those that need not vary along all of their labels.
         owners: The holes that vary along each label, as bits.
         reduced: Labels that some reduction reduces.
+        factors, counts: The names under which numbers stand: of each hole's factor, of each label's count.
     """
 
     term: Term
@@ -89,6 +90,8 @@ class Template:
     free: int
     owners: Mapping[str, int]
     reduced: frozenset[str]
+    factors: Mapping[str, str]
+    counts: Mapping[str, str]
 
     @property
     def is_scaled(self) -> bool:
@@ -172,7 +175,7 @@ def _template(
         level = [kid.func for func in level if not is_cast(func.kind, func.name) for kid in func.kids]
     if any(func.kind in ("leaf", "window") for func in keys.table.funcs):
         raise InternalError(f"{form.formula.__name__} holds an op that has no key; write its formula")
-    nary = root.kind in ("sum", "product")
+    nary = root.kind in ("sum", "product", "reduce")
     most = len(root.kids) + (root.constant is not None) if nary else 1 << 30
     weights: dict[int, int] = {}
     for func in keys.table.funcs:
@@ -215,6 +218,8 @@ def _template(
         free=sum(bits[hole] for hole in term.free if hole in bits),
         owners=owners,
         reduced=frozenset(labels[extent] for func in _below(root) for extent in func.reduced),
+        factors={hole: FACTOR + hole for hole in holes},
+        counts={label: COUNT + label for label in owners},
     )
 
 

@@ -7,10 +7,10 @@ is tried on its own, once per function and only below a failure, which is a near
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from topos_core.matching.attempt import NUMBERS, Attempt, Failure
+from topos_core.matching.attempt import NUMBERS, STRUCTURE, Attempt, Failure
 from topos_core.matching.binding import Found, found
 from topos_core.matching.core import WIDEST, Keys
 from topos_core.matching.declared import Term
@@ -239,6 +239,9 @@ def _at(
                     failure = Failure(NUMBERS + 1, 1 << 20, 0, template.lookalike.code, None, None, func)
                     result.missed.append(Missed(entry.name, template, value, failure, len(attempt.held), attempt))
                 continue
+            own = template.term.own
+            if own is not None and not own(keys, attempt):
+                continue
             match = _settled(found(entry.name, keys, template, value, attempt))
             if match is not None:
                 hits |= {entry.name, entry.family}
@@ -267,9 +270,11 @@ def _settled(match: Found | None) -> Found | None:
     if match is None:
         return None
     term = match.template.term
-    settled = match if term.settled is None else term.settled(match)
-    facts = None if settled is None else term.facts(settled)
-    return None if facts is None else replace(settled, facts=facts)
+    settled: Found | None = match if term.settled is None else term.settled(match)
+    if settled is None:
+        return None
+    settled.facts = term.facts(settled)
+    return None if settled.facts is None else settled
 
 
 def _is_near(
@@ -295,12 +300,10 @@ def _replayed(
     keys: Keys, value: int, func: Func, template: Template, memory: Memory, result: Recognised
 ) -> tuple[Attempt | Refusal, bool]:
     """Tries a template; where digits or numbers fail and operands could be chosen otherwise, tries other orders."""
-    scripts: list[tuple[int, ...]] = [()]
+    script: tuple[int, ...] = ()
+    scripts: list[tuple[int, ...]] = []
     first: Attempt | Refusal | None = None
     for _ in range(REPLAYS):
-        if not scripts:
-            break
-        script = scripts.pop(0)
         attempt = memory.tried(template, func, script)
         result.tries += 1
         result.compared += attempt.compared
@@ -310,10 +313,13 @@ def _replayed(
             attempt.failure is not None and (first.failure is None or attempt.failure[:3] > first.failure[:3])
         ):
             first = attempt
-        if attempt.stage > 0:
+        if attempt.stage > STRUCTURE:
             for at in range(len(script), len(attempt.choices)):
                 for k in range(1, attempt.choices[at]):
                     scripts.append((*script, *(0 for _ in range(at - len(script))), k))
+        if not scripts:
+            break
+        script = scripts.pop(0)
     assert first is not None  # the empty script is always tried
     return first, False
 

@@ -16,7 +16,6 @@ import numpy as np
 from topos_core.matching.affine import Digit, Digits, merged, size, span
 from topos_core.tape.tape import Tape
 
-
 _new: Final = tuple.__new__  # a named tuple's own constructor is a Python function, three times as dear
 _all: Final = chain.from_iterable
 

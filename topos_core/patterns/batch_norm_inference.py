@@ -71,8 +71,9 @@ def epsilon_outside(x: Any, mean: Any, variance: Any, scale: Any, shift: Any, ep
 
 def given(keys: Keys, attempt: Attempt) -> bool:
     """Says whether the statistics are given: computed ones belong to another norm. A cast on the way tells as much."""
-    bound, failure = attempt.bound, attempt.failure
+    bound = attempt.bound
     if "variance" not in bound:
+        failure = attempt.failure
         if failure is None or failure.code != "cast" or "mean" not in bound:
             return False
         return not any(reduces(func) for func in (bound["mean"][0], failure.func))
@@ -80,8 +81,8 @@ def given(keys: Keys, attempt: Attempt) -> bool:
 
 
 def facts(found: Found) -> NormFacts | None:
-    """Gives the facts of a match whose statistics are given."""
-    return norm_facts(found, VECTORS) if given(found.keys, found.attempt) else None
+    """Gives the facts of a match."""
+    return norm_facts(found, VECTORS)
 
 
 def evaluate(norm: NormFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -153,6 +154,7 @@ PATTERN = Pattern(
                 "epsilon added to the standard deviation",
             ),
         ),
+        own=given,
         worth=given,
     ),
 )

@@ -29,7 +29,9 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, answers, places
+from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
+from topos_core.matching.core import Keys
 from topos_core.matching.declared import Form, Term
 from topos_core.matching.facts import CoreFacts, GatedMlpFacts
 from topos_core.matching.formula import WITHOUT_FUNCTIONS
@@ -104,10 +106,13 @@ _FORMULAS = {
 }  # fmt: skip
 
 
+def own(keys: Keys, attempt: Attempt) -> bool:
+    """Says whether the two sides of a product are different values."""
+    return attempt.bound["gate"] != attempt.bound["up"]
+
+
 def facts(found: Found) -> CoreFacts | None:
-    """Gives the facts of a product whose two sides are different values."""
-    if found.attempt.bound["gate"] == found.attempt.bound["up"]:
-        return None
+    """Gives the facts of a product, with its activation."""
     return core_facts(found, activation=_ACTIVATIONS[found.template.form])
 
 
@@ -188,6 +193,7 @@ TERM = Term(
     facts=facts,
     holes={"gate": "k", "up": "k"},
     forms=tuple(Form(form, silent=True) for form in list(_ACTIVATIONS)[1:]),
+    own=own,
 )
 
 

@@ -28,7 +28,9 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
+from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
+from topos_core.matching.core import Keys
 from topos_core.matching.declared import Form, Term
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
@@ -44,10 +46,14 @@ def formula(x: Any, w: Any, bias: Any) -> Any:
     return y if bias is None else y + bias
 
 
+def own(keys: Keys, attempt: Attempt) -> bool:
+    """Says whether a product is no plain scalar product."""
+    return bool(attempt.labels["b"] or attempt.labels["n"])
+
+
 def settled(found: Found) -> Found | None:
-    """Decides which operand is the weight; None for windows and for plain scalar products."""
-    labels = found.attempt.labels
-    if any(_is_windowed(found, hole) for hole in ("x", "w")) or not (labels["b"] or labels["n"]):
+    """Decides which operand is the weight; None for windows."""
+    if any(_is_windowed(found, hole) for hole in ("x", "w")):
         return None
     if "bias" in found.bindings or not _turned(found):
         return found
@@ -107,6 +113,7 @@ TERM = Term(
     facts=core_facts,
     holes={"x": "b r", "w": "r n", "bias": "n"},
     optional=("bias",),
+    own=own,
     settled=settled,
 )
 

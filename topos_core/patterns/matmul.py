@@ -28,7 +28,8 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
-from topos_core.matching.binding import Found
+from topos_core.matching.attempt import Attempt
+from topos_core.matching.core import Keys
 from topos_core.matching.declared import Form, Term
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
@@ -42,11 +43,12 @@ def formula(x: Any, w: Any) -> Any:
     return x @ w
 
 
-def settled(found: Found) -> Found | None:
-    """Keeps products with batch axes on both sides and with rows or columns; None for windows."""
-    labels = found.attempt.labels
-    windows = any(found.attempt.bound[hole][0].kind == "window" for hole in ("x", "w"))
-    return None if windows or not labels["t"] or not (labels["b"] or labels["n"]) else found
+def own(keys: Keys, attempt: Attempt) -> bool:
+    """Says whether a product has batch axes on both sides, and rows or columns, and is none of windows."""
+    labels = attempt.labels
+    if not labels["t"] or not (labels["b"] or labels["n"]):
+        return False
+    return not any(attempt.bound[hole][0].kind == "window" for hole in ("x", "w"))
 
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -66,7 +68,7 @@ TERM = Term(
     formula=Form(formula, silent=True),
     facts=core_facts,
     holes={"x": "t b r", "w": "t r n"},
-    settled=settled,
+    own=own,
 )
 
 
