@@ -9,11 +9,12 @@ here, and a choice by comparison is the maximum only where a NaN and a zero come
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
+from topos_core.tape.op import Op
 from topos_core.tape.tape import Tape
 
 DEPTH: Final = 12
@@ -36,10 +37,46 @@ def read_activation(tape: Tape, root: int, is_leaf: Callable[[int], bool]) -> tu
     polynomial = reader.read(root, 0)
     if polynomial is None or reader.leaf is None:
         return None
-    for name, forms in _TABLE:
-        if any(_equal(polynomial, form) for form in forms):
+    for name, form in _TABLE.get(_outline(polynomial), ()):
+        if _equal(polynomial, form):
             return name, reader.leaf
     return None
+
+
+class Leaves:
+    """Which one leaf every value may be an activation of: all that it is computed from, by what activations are made of.
+
+    Values are added in tape order. It costs a look per operand, and most values of a tape need no other.
+    """
+
+    def __init__(self, tape: Tape) -> None:
+        self._ops = tape.ops
+        self._seen: list[int] = []
+
+    def above(self, value: int) -> bool:
+        """Says whether a value that comes next may be an activation of one leaf."""
+        return self._of(self._ops[value]) >= 0
+
+    def add(self, value: int, is_leaf: bool) -> None:
+        """Adds the next value."""
+        self._seen.append(value if is_leaf else self._of(self._ops[value]))
+
+    def _of(self, op: Op) -> int:
+        if op.name == "constant":
+            return _NUMBERS
+        if op.name not in _THROUGH:
+            return _SEVERAL
+        found, seen = _NUMBERS, self._seen
+        for operand in op.operands:
+            leaf = seen[operand]
+            if leaf != _NUMBERS and leaf != found:
+                if found != _NUMBERS or leaf == _SEVERAL:
+                    return _SEVERAL
+                found = leaf
+        return found
+
+
+_NUMBERS, _SEVERAL = -1, -2  # of no leaf, and of several or of something else
 
 
 class _Reader:
@@ -77,6 +114,8 @@ class _Reader:
 
     def _unmoved(self, value: int) -> int:
         """Sees through reshapes, or permutations, that give back what they began with, and through a number's broadcast."""
+        if self._ops[value].name not in _MOVES:
+            return value
         spread = value
         for _ in range(DEPTH):
             if self._ops[spread].name not in ("broadcast", "reshape") or self._is_leaf(spread):
@@ -253,6 +292,15 @@ _HANDLED: Final = frozenset(
 )
 
 
+_MOVES: Final = frozenset(("broadcast", "reshape", "permute"))
+_THROUGH: Final = _HANDLED | _MOVES | {"compare", "logical_not"}
+
+
+def _outline(polynomial: Polynomial) -> tuple[Any, ...]:
+    """Gives the powers and the applied functions of a polynomial's terms: equal where the polynomials are."""
+    return tuple([(power, *[atom[0] for atom in atoms]) for (power, atoms), _ in polynomial])
+
+
 def _table() -> tuple[tuple[str, tuple[Polynomial, ...]], ...]:
     x, one, three, six = _VALUE, _number(1.0), _number(3.0), _number(6.0)
 
@@ -299,4 +347,12 @@ def _table() -> tuple[tuple[str, tuple[Polynomial, ...]], ...]:
     )
 
 
-_TABLE: Final = _table()
+def _by_outline(table: Iterable[tuple[str, Iterable[Polynomial]]]) -> Mapping[Any, list[tuple[str, Polynomial]]]:
+    out: dict[Any, list[tuple[str, Polynomial]]] = {}
+    for name, forms in table:
+        for form in forms:
+            out.setdefault(_outline(form), []).append((name, form))
+    return out
+
+
+_TABLE: Final = _by_outline(_table())

@@ -8,6 +8,7 @@ was taken.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import mul as _times
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -286,15 +287,17 @@ def _chain(context: Context, value: int) -> list[int]:
 
 def _follows(view: View, frame: Frame) -> bool:
     """Says whether a view reads its base, row-major, at the channel that the frame gives."""
-    if view.bounds or any(view.offsets) or any(q != 1 for q in view.divisors):
+    if view.bounds or any(view.offsets) or view.divisors.count(1) != len(view.divisors):
         return False
-    weights = [1] * len(view.base_shape)
-    for k in reversed(range(len(weights) - 1)):
-        weights[k] = weights[k + 1] * view.base_shape[k + 1]
+    shape, weights, weight = view.base_shape, [], 1
+    for extent in reversed(shape):
+        weights.append(weight)
+        weight *= extent
+    weights.reverse()
     for mine, theirs in zip(frame, view.axes, strict=True):
-        flat = tuple(
-            Digit(d.extent, (sum(w * c for w, c in zip(weights, d.coefficients, strict=True)),)) for d in theirs
-        )
+        flat = tuple([Digit(extent, (sum(map(_times, weights, coefficients)),)) for extent, coefficients in theirs])
+        if mine == flat:
+            continue
         pairs = shared_digits(mine, flat)
         if pairs is None or any(left != right for _, left, right in pairs):
             return False

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from topos_core.matching.closure import Region, live_readers, region
 from topos_core.matching.contraction import Forms
@@ -40,9 +41,10 @@ class Context:
         self.views = Views(tape)
         self.forms = Forms(tape, self.readers, self.views)
         self.walked = 0
-        self._live = {o.value for o in tape.observations} | set(tape.results)
+        watched = {o.value for o in tape.observations} | set(tape.results)
+        self._live = [bool(readers) or value in watched for value, readers in enumerate(self.readers)]
         self.observed = frozenset(o.value for o in tape.observations if o.kind != "output")
-        self._answers: dict[tuple[str, int], Match | NearMiss | None] = {}
+        self._answers: defaultdict[str, dict[int, Match | NearMiss | None]] = defaultdict(dict)  # by pattern and value
         self._shared: dict[Callable[[Context], Any], Any] = {}
 
     def op(self, value: int) -> Op:
@@ -51,7 +53,7 @@ class Context:
 
     def is_live(self, value: int) -> bool:
         """Says whether a value leads to any observation; dead ops are nobody's reader and get no matches."""
-        return bool(self.readers[value]) or value in self._live
+        return self._live[value]
 
     def is_piece(self, value: int) -> bool:
         """Says whether a value only becomes a piece of a concat: a row of positions, stacked to an image."""
@@ -80,19 +82,26 @@ class Context:
 
     def answer(self, pattern: Pattern, value: int) -> Match | NearMiss | None:
         """Tries a pattern at a value, once."""
-        key = (pattern.identifier, value)
-        if key not in self._answers:
-            applies = self.tape.ops[value].name in pattern.roots and self.is_live(value)
-            self._answers[key] = pattern.find(self, value) if applies else None
-        return self._answers[key]
+        answers = self._answers[pattern.identifier]
+        if value not in answers:
+            applies = self._live[value] and self.tape.ops[value].name in pattern.roots
+            answers[value] = pattern.find(self, value) if applies else None
+        return answers[value]
 
     def matched(self) -> list[Match]:
         """Lists what the patterns that are not searched last have matched; complete when those that are begin."""
         last = {pattern.identifier for pattern in self.patterns if pattern.last}
-        return [one for one in self._answers.values() if isinstance(one, Match) and one.pattern not in last]
+        return [
+            one
+            for identifier, answers in self._answers.items()
+            if identifier not in last
+            for one in answers.values()
+            if isinstance(one, Match)
+        ]
 
     def once(self, build: Callable[[Context], T]) -> T:
         """Gives what `build` makes of this context, made once: tables that the patterns of a family share."""
         if build not in self._shared:
             self._shared[build] = build(self)
-        return cast(T, self._shared[build])
+        known: T = self._shared[build]
+        return known

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from topos_core.matching.activation import read_activation
+from topos_core.matching.activation import Leaves, read_activation
 from topos_core.matching.affine import Digit
+from topos_core.matching.chains import ELEMENTWISE
 from topos_core.matching.channelwise import Frame, Norm, Norms, channel_vector
 from topos_core.matching.context import Context
 from topos_core.matching.facts import ConvolutionFacts, Layout
@@ -19,7 +20,7 @@ from topos_core.matching.match import Match
 from topos_core.matching.moved_layout import view_of
 from topos_core.matching.movement import moved
 from topos_core.matching.view import View
-from topos_core.ops.catalog import definition
+from topos_core.tape.op import Op
 
 ACTIVATIONS: Final = frozenset(("maximum", "minimum", "mul", "div", "tanh", "select", "add"))
 REACH: Final = 200
@@ -102,18 +103,23 @@ def read_stages(context: Context, roots: Sequence[Match]) -> dict[int, Stage]:
         return None if known is None else (known.frame, known.channels)
 
     norms = Norms(context, is_leaf, frame_of)
-    for value in range(min(starts, default=len(context.tape.ops)), len(context.tape.ops)):
-        if value in inner or not context.is_live(value):
-            continue
-        start = starts.get(value)
-        if start is not None:
-            laid[value] = _laid(_start(context, start), start.facts.out_channels)
-            stage: Stage | None = Stage(start, laid[value].view)
-        else:
-            _lay(context, laid, value)
-            stage = _next(context, stages, laid, norms, value) if value in laid else None
+    leaves = Leaves(context.tape)
+    for value, op in enumerate(context.tape.ops):
+        stage: Stage | None = None
+        if value not in inner and context.is_live(value):
+            start = starts.get(value)
+            if start is not None:
+                laid[value] = _laid(_start(context, start), start.facts.out_channels)
+                stage = Stage(start, laid[value].view)
+            elif laid:
+                _lay(context, laid, op, value)
+                if value in laid:
+                    stage = _next(context, stages, laid, norms, leaves, value)
         if stage is not None:
-            stages[value] = stage._replace(alone=stage.alone and len(context.readers[value]) <= 1)
+            if stage.alone and len(context.readers[value]) > 1:
+                stage = stage._replace(alone=False)
+            stages[value] = stage
+        leaves.add(value, stage is not None and not stage.is_activated)
     return stages
 
 
@@ -134,22 +140,29 @@ def layout_of(stage: Stage) -> Layout:
     return build(rows, wanted, usual(spatial, "bfS", "bSf", "fS", "Sf", "bS", "S"), ("b", "f"))
 
 
-def _lay(context: Context, laid: dict[int, Laid], value: int) -> None:
+def _lay(context: Context, laid: dict[int, Laid], op: Op, value: int) -> None:
     """Keeps the layout through elementwise ops and rearrangements."""
-    op = context.op(value)
-    below = next((laid[o] for o in reversed(op.operands) if o in laid), None)
-    if below is None:
+    for operand in reversed(op.operands):
+        if operand in laid:
+            below = laid[operand]
+            break
+    else:
         return
     if op.name in ("reshape", "permute"):
         view = moved(context.tape, op, lambda _: below.view)
         if view is not None:
             laid[value] = _laid(view, below.channels)
-    elif definition(op.name).kind == "elementwise":
+    elif op.name in ELEMENTWISE:
         laid[value] = below
 
 
 def _next(
-    context: Context, stages: Mapping[int, Stage], laid: Mapping[int, Laid], norms: Norms, value: int
+    context: Context,
+    stages: Mapping[int, Stage],
+    laid: Mapping[int, Laid],
+    norms: Norms,
+    leaves: Leaves,
+    value: int,
 ) -> Stage | None:
     op = context.op(value)
     found = [(operand, stages[operand]) for operand in dict.fromkeys(op.operands) if operand in stages]
@@ -168,7 +181,7 @@ def _next(
         added = _added(context, found, value)
         if added is not None:
             return added
-    if op.name in ACTIVATIONS:
+    if op.name in ACTIVATIONS and leaves.above(value):
         return _activated(context, stages, value)
     return None
 

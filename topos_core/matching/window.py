@@ -117,6 +117,27 @@ def read_form(form: Form) -> Reading:
     return Reading(tuple(digit.extent for digit in digits), len(kept), tuple(axes), tuple(operands))
 
 
+def bare_axes(form: Form) -> list[int] | None:
+    """Numbers, for every base axis, the digit that runs through it alone (-1: its extent is 1), as `read_form` numbers
+    them; None where some axis is read otherwise. Without any windows, strides, pads and crops there is none to be found.
+    """
+    joint = form.joint
+    if joint.bounds or any(joint.offsets) or joint.divisors.count(1) != len(joint.divisors):
+        return None
+    shape = joint.base_shape
+    out = [-1 if extent == 1 else -2 for extent in shape]
+    number = 0
+    for row in (*joint.axes, form.reduced):
+        for extent, coefficients in row:
+            for k, coefficient in enumerate(coefficients):
+                if coefficient:
+                    if coefficient != 1 or out[k] != -2 or shape[k] != extent:
+                        return None
+                    out[k] = number
+            number += 1
+    return None if -2 in out else out
+
+
 def read_axis(reading: Reading, operand: Operand, k: int, shared: frozenset[int]) -> Axis | None:
     """Reads one axis of an image; None where it is no window. `shared` are kept digits that the other operand has too."""
     size, steps, offset, divisor = operand.shape[k], operand.steps[k], operand.offsets[k], operand.divisors[k]

@@ -35,7 +35,7 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.matching.closure import common_chain, interior
-from topos_core.matching.convolution import STEPS, Convolution, read_convolution
+from topos_core.matching.convolution import STEPS, Convolution, is_linear, read_convolution
 from topos_core.matching.facts import ConvolutionFacts
 from topos_core.matching.form import Form, OffGrid
 from topos_core.matching.formula import Arrays, convolve
@@ -65,6 +65,8 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
         return _off_grid(root, form.terms[wrong.place], len(form.terms), wrong.found)
     if not form.is_product or form.operation != "sum":
         return None
+    if is_linear(form):
+        return _stacked_off_grid(context, root, form)
     answer = read_convolution(context.tape, form)
     told = None
     if isinstance(answer, Difference) and answer.code != "view":

@@ -20,14 +20,14 @@ Source
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.activation import read_activation
+from topos_core.matching.activation import Leaves, read_activation
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.formula import ACTIVATIONS, WITHOUT_FUNCTIONS
 from topos_core.matching.joining import chain, joined, match_at
@@ -46,7 +46,9 @@ ROOTS = frozenset(("maximum", "minimum", "mul", "div", "tanh", "select", "add"))
 
 def find(context: Context, root: int, /) -> Match | None:
     """Gives the linear layer whose activation ends at `root`."""
-    known = context.once(_layers)
+    known, likely = context.once(_layers)
+    if root not in likely:
+        return None
     found = read_activation(context.tape, root, lambda value: value in known)
     if found is None:
         return None
@@ -73,8 +75,9 @@ def work(tape: Tape, match: Match) -> Work:
     return layer + Work(flops=2 * size, transcendentals=0 if cheap else size)
 
 
-def _layers(context: Context) -> dict[int, Match]:
-    """Lists linear layers by root and by what moves it; one without a bias only where no layer with a bias reads it."""
+def _layers(context: Context) -> tuple[Mapping[int, Match], Collection[int]]:
+    """Lists linear layers by root and by what moves it, one without a bias only where no layer with a bias reads it; and
+    the values that may be an activation of one."""
     found = {}
     for value, op in enumerate(context.tape.ops):
         if op.name in linear.PATTERN.roots:
@@ -86,7 +89,13 @@ def _layers(context: Context) -> dict[int, Match]:
     for value, op in enumerate(context.tape.ops):
         if op.name in MOVES and op.operands[0] in layers:
             layers[value] = layers[op.operands[0]]
-    return layers
+    likely: set[int] = set()
+    leaves = Leaves(context.tape)
+    for value, op in enumerate(context.tape.ops):
+        if op.name in ROOTS and leaves.above(value):
+            likely.add(value)
+        leaves.add(value, value in layers)
+    return layers, likely
 
 
 def _relu(x: Any, w: Any, b: Any) -> Any:

@@ -41,7 +41,7 @@ from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.pooling import STEPS, Pooling, read_pooling
 from topos_core.matching.recut import recut
-from topos_core.matching.window import Difference
+from topos_core.matching.window import Difference, bare_axes
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import numpy_dtype
 
@@ -62,6 +62,8 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
     if isinstance(form, OffGrid):
         return None if form.is_product else _off_grid(root, form)
     if form.is_product or form.operation is None:
+        return None
+    if bare_axes(form) is not None:
         return None
     answer = read_pooling(context.tape, form)
     miss = answer if isinstance(answer, Difference) and answer.code != "view" else None
