@@ -11,7 +11,7 @@ from topos_core.matching.form import Form
 from topos_core.matching.image import image_roles
 from topos_core.matching.kernel_layout import KernelSteps, kernel_layout
 from topos_core.matching.layout import Piece, Row, build, usual
-from topos_core.matching.window import Axis, Difference, Operand, Reading, bare_axes, flipped, read_axis, read_form
+from topos_core.matching.window import Axis, Difference, Operand, Reading, flipped, read_axis, read_form, whole_axes
 from topos_core.tape.tape import Tape
 
 STEPS = ("a product summed", "a window", "a pad of zeros", "one kernel")
@@ -37,18 +37,24 @@ class Convolution(NamedTuple):
 
 def is_linear(form: Form) -> bool:
     """Says whether no window is in a form, and the last axis of either operand is summed or shared: no convolution, however
-    it is cut. It tells the products of linear layers and of attention before anything is read."""
-    axes = bare_axes(form)
+    it is cut. It tells the products of linear layers and of attention before anything is read.
+    """
+    axes = whole_axes(form)
     if axes is None:
         return False
     kept = sum(map(len, form.joint.axes))
     rank = form.ranks[0]
     for mine, other in ((axes[:rank], axes[rank:]), (axes[rank:], axes[:rank])):
-        if len(mine) < 3:
-            continue  # a pointwise convolution has an axis beside batch and channel
-        last = mine[-1]
-        if last < 0 or (last < kept and last not in other):
-            return False
+        shared = {digit for digits in other for digit in digits if digit < kept}
+        is_channel = False
+        for digits in mine:
+            channel = [digit >= kept or digit in shared for digit in digits]
+            is_channel = any(channel)
+            gone = [digit >= kept for digit in digits]
+            if is_channel and not (all(channel) and gone == sorted(gone)):
+                return False  # positions and taps, or a group inside a channel
+        if len(mine) > 2 and not is_channel:
+            return False  # a pointwise convolution has an axis behind its channel
     return True
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from topos_core.matching.facts import Layout, Window, WindowReduceFacts
 from topos_core.matching.form import Form, neutral
 from topos_core.matching.layout import Piece, Row, build
-from topos_core.matching.window import Axis, Difference, Reading, flipped, read_axis, read_form
+from topos_core.matching.window import Axis, Difference, Reading, flipped, read_axis, read_form, whole_axes
 from topos_core.tape.tape import Tape
 
 STEPS = ("a reduction over part of an axis", "windows on a grid", "a pad with the neutral element")
@@ -18,6 +18,15 @@ class Pooling(NamedTuple):
 
     image: int
     facts: WindowReduceFacts
+
+
+def slides_nowhere(form: Form) -> bool:
+    """Says whether every axis is kept or reduced as a whole: nothing slides, however the fold is cut."""
+    axes = whole_axes(form)
+    if axes is None:
+        return False
+    kept = sum(map(len, form.joint.axes))
+    return all(digits[0] >= kept or digits[-1] < kept for digits in map(sorted, axes) if digits)
 
 
 def read_pooling(tape: Tape, form: Form) -> Pooling | Difference | None:

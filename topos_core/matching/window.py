@@ -117,25 +117,34 @@ def read_form(form: Form) -> Reading:
     return Reading(tuple(digit.extent for digit in digits), len(kept), tuple(axes), tuple(operands))
 
 
-def bare_axes(form: Form) -> list[int] | None:
-    """Numbers, for every base axis, the digit that runs through it alone (-1: its extent is 1), as `read_form` numbers
-    them; None where some axis is read otherwise. Without any windows, strides, pads and crops there is none to be found.
+def whole_axes(form: Form) -> list[tuple[int, ...]] | None:
+    """Lists, for every base axis, the digits that run through all of it in order, most significant first and numbered as
+    `read_form` does; None where some axis is read otherwise: by windows, in steps, in part or padded.
     """
     joint = form.joint
     if joint.bounds or any(joint.offsets) or joint.divisors.count(1) != len(joint.divisors):
         return None
-    shape = joint.base_shape
-    out = [-1 if extent == 1 else -2 for extent in shape]
+    found: list[list[tuple[int, int, int]]] = [[] for _ in joint.base_shape]  # coefficient, number, extent
     number = 0
     for row in (*joint.axes, form.reduced):
         for extent, coefficients in row:
             for k, coefficient in enumerate(coefficients):
                 if coefficient:
-                    if coefficient != 1 or out[k] != -2 or shape[k] != extent:
-                        return None
-                    out[k] = number
+                    found[k].append((coefficient, number, extent))
             number += 1
-    return None if -2 in out else out
+    out: list[tuple[int, ...]] = []
+    for digits, size in zip(found, joint.base_shape, strict=True):
+        if len(digits) > 1:
+            digits.sort(reverse=True)
+        expected = 1
+        for coefficient, _, extent in reversed(digits):
+            if coefficient != expected:
+                return None
+            expected *= extent
+        if expected != size:
+            return None
+        out.append(tuple([number for _, number, _ in digits]))
+    return out
 
 
 def read_axis(reading: Reading, operand: Operand, k: int, shared: frozenset[int]) -> Axis | None:

@@ -39,9 +39,9 @@ from topos_core.matching.formula import Arrays, reduce_windows
 from topos_core.matching.grid import fault, slides
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Example, Pattern
-from topos_core.matching.pooling import STEPS, Pooling, read_pooling
+from topos_core.matching.pooling import STEPS, Pooling, read_pooling, slides_nowhere
 from topos_core.matching.recut import recut
-from topos_core.matching.window import Difference, bare_axes
+from topos_core.matching.window import Difference
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import numpy_dtype
 
@@ -63,7 +63,7 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
         return None if form.is_product else _off_grid(root, form)
     if form.is_product or form.operation is None:
         return None
-    if bare_axes(form) is not None:
+    if slides_nowhere(form):
         return None
     answer = read_pooling(context.tape, form)
     miss = answer if isinstance(answer, Difference) and answer.code != "view" else None
