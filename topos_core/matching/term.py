@@ -39,17 +39,18 @@ class Named:
 
 @dataclass(slots=True, eq=False)
 class Missed:
-    """A template that failed above an anchor.
-
-    `held` counts the functions that matched before the failure.
-    """
+    """A template that failed above an anchor."""
 
     identifier: str
     template: Template
     root: int
     failure: Failure
-    held: int
     attempt: Attempt
+
+    @property
+    def held(self) -> int:
+        """Counts the functions that matched before the failure; of a look-alike every time that one did."""
+        return len(self.attempt.covered() if self.template.lookalike is None else self.attempt.held)
 
 
 @dataclass(slots=True)
@@ -133,10 +134,12 @@ class Anchors:
 
 
 class _Entry:
-    __slots__ = ("family", "name", "template")
+    """A template under its pattern's name; `is_silent` says that no template of the pattern tells a wrong structure."""
 
-    def __init__(self, name: str, template: Template) -> None:
-        self.name, self.template = name, template
+    __slots__ = ("family", "is_silent", "name", "template")
+
+    def __init__(self, name: str, template: Template, is_silent: bool) -> None:
+        self.name, self.template, self.is_silent = name, template, is_silent
         self.family = template.term.family or name
 
 
@@ -150,8 +153,9 @@ class Index:
         self._candidates: dict[Any, tuple[_Entry, ...]] = {}
         for named in terms:
             seen: set[Any] = set()
+            is_silent = all(template.silent and template.lookalike is None for template in templates(named.term))
             for template in templates(named.term):
-                entry = _Entry(named.identifier, template)
+                entry = _Entry(named.identifier, template, is_silent)
                 self._roots.setdefault((template.root.kind, template.root.name), []).append(entry)
                 told = template.anchors and template.lookalike is None and not template.silent
                 if told and template.form not in seen:
@@ -222,7 +226,7 @@ def _at(
 ) -> None:
     coefficient = keys.coefficients[value]
     hits: set[str] = set()  # of names and of families
-    near: dict[str, tuple[Attempt, _Entry]] = {}
+    near: dict[str, tuple[tuple[Any, ...], Attempt, _Entry]] = {}  # how far it came, the try and what was tried
     above: dict[tuple[str, int], bool] = {}
     for entry in entries:
         template = entry.template
@@ -237,7 +241,7 @@ def _at(
             if template.lookalike is not None:
                 if template.term.worth is None or template.term.worth(keys, attempt):
                     failure = Failure(NUMBERS + 1, 1 << 20, 0, template.lookalike.code, None, None, func)
-                    result.missed.append(Missed(entry.name, template, value, failure, len(attempt.held), attempt))
+                    result.missed.append(Missed(entry.name, template, value, failure, attempt))
                 continue
             own = template.term.own
             if own is not None and not own(keys, attempt):
@@ -248,21 +252,22 @@ def _at(
                 result.found.append(match)
                 if isinstance(coefficient, float):
                     matched[template.form, func.number] = matched[entry.name, func.number] = coefficient
-        elif (
-            attempt.failure is not None and template.lookalike is None and _is_near(entry, func, matched, result, above)
-        ):
-            attempt = attempt.whole()
-            assert attempt.failure is not None
-            worth = template.term.worth
-            if worth is not None and not worth(keys, attempt):
-                continue
-            best = near.get(entry.name)
-            if best is None or best[0].failure is None or attempt.failure[:3] > best[0].failure[:3]:
-                near[entry.name] = attempt, entry
-    for attempt, entry in near.values():
+            continue
+        failure = attempt.failure
+        if failure is None or template.lookalike is not None or entry.name in hits:
+            continue
+        if entry.is_silent and attempt.stage == STRUCTURE:
+            continue  # all that could be told is which axis is wrong
+        best = near.get(entry.name)
+        if best is not None and failure[:3] <= best[0]:
+            continue
+        if _is_near(entry, func, matched, result, above):
+            whole, worth = attempt.whole(), template.term.worth
+            if worth is None or worth(keys, whole):
+                near[entry.name] = failure[:3], whole, entry
+    for _, attempt, entry in near.values():
         if entry.name not in hits and attempt.failure is not None:
-            held = len({one.func.number for one in attempt.held})
-            result.missed.append(Missed(entry.name, entry.template, value, attempt.failure, held, attempt))
+            result.missed.append(Missed(entry.name, entry.template, value, attempt.failure, attempt))
 
 
 def _settled(match: Found | None) -> Found | None:
