@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -123,7 +123,7 @@ class Found:
         return None
 
     def layout(
-        self, rows: Rows, roles: Mapping[str, str], order: Mapping[int, int], apart: frozenset[str] = frozenset()
+        self, rows: Rows, roles: Mapping[str, str], order: Mapping[int, int], apart: Collection[str] = ()
     ) -> Layout:
         """Gives a layout whose roles are those of labels.
 
@@ -134,41 +134,45 @@ class Found:
             apart: Labels whose digits stay axes of their own; one that the value does not vary along gets extent 1.
         """
         labels = self.labels()
-        pieces: list[tuple[int, str, tuple[int, int]]] = []
+        parts: list[tuple[int, str, tuple[int, int]]] = []
         ranks: dict[str, list[tuple[int, int]]] = {}  # of every part, by label
-        last = None
         for row in rows:
             for extent, digit, weight in row:
-                label = labels[digit]
-                place = (order[digit], -weight)
-                if label == last and label not in apart:
-                    if label not in ranks:
-                        ranks[label] = sorted(
-                            [(order[p.digit], -p.weight) for r in rows for p in r if labels[p.digit] == label]
-                        )
-                    before = pieces[-1]
-                    if ranks[label].index(place) == ranks[label].index(before[2]) + 1:  # no other part lies between
-                        pieces[-1] = (before[0] * extent, label, place)
+                label, place = labels[digit], (order[digit], -weight)
+                parts.append((extent, label, place))
+                ranks.setdefault(label, []).append(place)
+        pieces = parts
+        if len(ranks) < len(parts):
+            pieces = []
+            for own in ranks.values():
+                own.sort()
+            for part in parts:
+                extent, label, place = part
+                if pieces and pieces[-1][1] == label and label not in apart:
+                    before, own = pieces[-1], ranks[label]
+                    if own.index(place) == own.index(before[2]) + 1:  # no part of the label lies between
+                        pieces[-1] = before[0] * extent, label, place
                         continue
-                pieces.append((extent, label, place))
-                last = label
+                pieces.append(part)
+            ranks = {}
+            for _, label, place in pieces:
+                ranks.setdefault(label, []).append(place)
         if apart:
+            pieces = pieces.copy()
             shown = {part.digit for row in rows for part in row}
-            for label in apart:
+            for label in sorted(apart):
                 digits = self.attempt.labels[label]
                 if shown & set(digits):
-                    pieces += [(1, label, (order[digit], 0)) for digit in digits if digit not in shown]
-        places: dict[str, list[tuple[int, int]]] = {}
-        for _, label, place in pieces:
-            places.setdefault(label, []).append(place)
-        for row_of_places in places.values():
-            if len(row_of_places) > 1:
-                row_of_places.sort()
-        return Layout(
-            tuple([extent for extent, _, _ in pieces]),
-            tuple([roles[label] for _, label, _ in pieces]),
-            tuple([places[label].index(place) for _, label, place in pieces]),
-        )
+                    more = [(1, label, (order[digit], 0)) for digit in digits if digit not in shown]
+                    pieces += more
+                    ranks[label] += [place for _, _, place in more]
+        if len(ranks) == len(pieces):
+            rank: tuple[int, ...] = (0,) * len(pieces)
+        else:
+            for own in ranks.values():
+                own.sort()
+            rank = tuple([ranks[label].index(place) for _, label, place in pieces])
+        return Layout(tuple([piece[0] for piece in pieces]), tuple([roles[piece[1]] for piece in pieces]), rank)
 
 
 def found(identifier: str, keys: Keys, template: Template, root: int, attempt: Attempt) -> Found | None:

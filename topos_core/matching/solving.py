@@ -90,21 +90,23 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
         factors = possible[hole] = factors_of(keys, attempt.bound[hole][0].number)
         if plain or len(factors) == 1:
             known[name] = _unscaled(factors)
-    left: list[tuple[Symbol, Equation]] = []
+    left: list[tuple[Symbol, float, Equation]] = []  # what must be one: a monomial times a number
     for equation in attempt.equations:
         found, expected = equation.found, equation.expected
         one = found if type(found) is float else found.factor  # type: ignore[union-attr]
         other = expected if type(expected) is float else expected.factor  # type: ignore[union-attr]
         if one == 0 or other == 0:
-            left.append((Symbol(1.0 if one == other else -math.inf), equation))
+            left.append((Symbol(1.0 if one == other else -math.inf), 1.0, equation))
         elif one == other and math.isinf(one) and not Symbol.of(expected).names:
             continue
+        elif type(found) is float and type(expected) is Symbol:
+            left.append((expected.inverse, found, equation))
         else:
-            left.append((Symbol.of(found / expected), equation))
+            left.append((Symbol.of(found / expected), 1.0, equation))
     while left:
         moved, rest = False, []
-        for ratio, equation in left:
-            number, open_ = ratio.reduced(known)
+        for ratio, times, equation in left:
+            number, open_ = ratio.reduced(known, times)
             if not open_:
                 if math.isnan(number) and _same_infinity(equation, known):
                     continue
@@ -122,12 +124,12 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
                     known[name] = _either_sign(magnitude, possible.get(name.removeprefix(FACTOR), ()), relative)
                 moved = True
             else:
-                rest.append((ratio, equation))
+                rest.append((ratio, times, equation))
         left = rest
         if moved:
             continue
         free = sorted(
-            {name for ratio, _ in left for name in ratio.names if name not in known and name.startswith(FACTOR)}
+            {name for ratio, _, _ in left for name in ratio.names if name not in known and name.startswith(FACTOR)}
         )
         if not free:
             break
@@ -135,7 +137,7 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
         raw = hole in template.term.raw
         known[free[0]] = _unscaled(possible[hole]) if raw else _as_computed(attempt, keys, root, hole)
     if left:
-        attempt.fail("underdetermined", left[0][0], None, attempt.top)
+        attempt.fail("underdetermined", left[0][0] * left[0][1], None, attempt.top)
         return False
     for hole, factors in possible.items():
         factor = known.setdefault(template.factors[hole], 1.0)

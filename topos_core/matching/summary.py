@@ -24,9 +24,10 @@ def core_facts(found: Found, **options: str) -> CoreFacts | None:
     order: dict[int, int] = {}
     for rows in (found.root_rows, *found.rows.values()):
         for row in rows:
-            for part in row:
-                order.setdefault(part.digit, len(order))
-    apart = set()
+            for _, digit, _ in row:
+                if digit not in order:
+                    order[digit] = len(order)
+    apart: set[str] = set()
     for hole in found.template.term.free:
         if hole in found.rows:
             shown = {part.digit for row in found.rows[hole] for part in row}
@@ -39,8 +40,8 @@ def core_facts(found: Found, **options: str) -> CoreFacts | None:
     dtype = found.keys.tape.ops[found.root].type.dtype
     constants = [name for name in found.template.constants if name in found.attempt.known]
     return CoreFacts(
-        {hole: found.layout(rows, roles, order, frozenset(apart)) for hole, rows in found.rows.items()},
-        found.layout(found.root_rows, roles, order, frozenset(apart)),
+        {hole: found.layout(rows, roles, order, apart) for hole, rows in found.rows.items()},
+        found.layout(found.root_rows, roles, order, apart),
         {label: found.count(label) for label in labels},
         {name: recorded(found.constant(name), dtype) for name in constants},
         options,

@@ -115,9 +115,10 @@ class Symbol:
         """Collects the symbols in it."""
         return self.signs.union(name for name, _ in self.exponents)
 
-    def reduced(self, known: Mapping[str, float]) -> tuple[float, list[Open]]:
-        """Puts in what is known; gives the number in front and what is left."""
-        factor, left, signs = self.factor, list[Open](), self.signs
+    def reduced(self, known: Mapping[str, float], times: float = 1.0) -> tuple[float, list[Open]]:
+        """Puts in what is known, times a number; gives the number in front and what is left."""
+        factor, signs = self.factor * times, self.signs
+        left: list[Open] = []
         if not self.exponents and not signs:
             return factor, left
         for name, exponent in self.exponents:

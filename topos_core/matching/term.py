@@ -253,18 +253,18 @@ def _at(
                 if isinstance(coefficient, float):
                     matched[template.form, func.number] = matched[entry.name, func.number] = coefficient
             continue
-        failure = attempt.failure
-        if failure is None or template.lookalike is not None or entry.name in hits:
+        far = attempt.failure
+        if far is None or template.lookalike is not None or entry.name in hits:
             continue
         if entry.is_silent and attempt.stage == STRUCTURE:
             continue  # all that could be told is which axis is wrong
         best = near.get(entry.name)
-        if best is not None and failure[:3] <= best[0]:
+        if best is not None and far[:3] <= best[0]:
             continue
         if _is_near(entry, func, matched, result, above):
             whole, worth = attempt.whole(), template.term.worth
             if worth is None or worth(keys, whole):
-                near[entry.name] = failure[:3], whole, entry
+                near[entry.name] = far[:3], whole, entry
     for _, attempt, entry in near.values():
         if entry.name not in hits and attempt.failure is not None:
             result.missed.append(Missed(entry.name, entry.template, value, attempt.failure, attempt))
