@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, cast
 
 from topos_core.matching.core import Keys
+from topos_core.matching.facts import Layout, Window
 from topos_core.matching.func import Func
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pool import Pool
@@ -222,7 +224,7 @@ def _further(gap: Gap, time: int) -> Move:
 def _repetitions(match: Match, gap: Gap, names: Mapping[int, str]) -> Iterable[Match]:
     """Gives what a match is in every left-out period; most of the work of unrolling, hence set by set."""
     near = gap.near
-    fixed = _moved_facts(match.facts, lambda value: value + 1) is match.facts
+    fixed = not _names_values(match.facts)
     sets = [
         ([value for value in values if value >= near], [value for value in values if value < near])
         for values in (match.interior, match.computing)
@@ -282,15 +284,33 @@ def moved_miss(miss: NearMiss, move: Move, name: Callable[[int], str | None]) ->
 
 def _moved_facts(facts: Any, move: Move) -> Any:
     """Gives facts by other values: only views name any; facts without them stay the same object."""
-    if isinstance(facts, (str, int, float, tuple)) and not isinstance(facts, View):
+    if not _names_values(facts):
         return facts
     if isinstance(facts, View):
-        return facts._replace(base=move(facts.base)) if facts.base >= 0 else facts
-    if is_dataclass(facts) and not isinstance(facts, type):
-        parts = {field.name: getattr(facts, field.name) for field in fields(facts)}
-        moved = {name: _moved_facts(part, move) for name, part in parts.items()}
-        return facts if all(moved[name] is parts[name] for name in parts) else replace(facts, **moved)
+        return facts._replace(base=move(facts.base))
     if isinstance(facts, Mapping):
-        found = {name: _moved_facts(part, move) for name, part in facts.items()}
-        return facts if all(found[name] is facts[name] for name in facts) else found
-    return facts
+        return {name: _moved_facts(part, move) for name, part in facts.items()}
+    return replace(
+        facts, **{name: _moved_facts(getattr(facts, name), move) for name in _fields_of(cast(Any, type(facts)))}
+    )
+
+
+def _names_values(facts: Any) -> bool:
+    """Says whether a view of some value is in facts."""
+    kind: Any = type(facts)
+    if kind in _WITHOUT_VIEWS:
+        return False
+    if kind is View:
+        return bool(facts.base >= 0)
+    if isinstance(facts, Mapping):
+        return any(map(_names_values, facts.values()))
+    return any(_names_values(getattr(facts, name)) for name in _fields_of(kind))
+
+
+_WITHOUT_VIEWS: Final = frozenset((str, int, float, bool, tuple, type(None), Layout, Window))
+
+
+@cache
+def _fields_of(kind: Any) -> tuple[str, ...]:
+    """Lists the fields of a class of facts; none of what is no such class."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
