@@ -106,14 +106,16 @@ class Pull:
         if known is not None:
             return known[1]
         leaf = self._leaves.get(value)
+        op = self._tape.ops[value]
         if leaf is not None:
             found = self._source(leaf, where)
         else:
             distinct, repeats = self._distinct(where)
             if repeats:
                 return _repeated(self.at(value, distinct), repeats)  # spread anew for every reader, held by none
-            found = self._computed(self._tape.ops[value], distinct)
-        self._held += sum(lane.size for lane in (found.p, found.q) if lane is not None)
+            found = self._computed(op, distinct)
+        if leaf is not None or op.name not in _PASSED_ON:
+            self._held += sum(lane.size for lane in (found.p, found.q) if lane is not None)
         if self._held > self._limit:
             raise TooLarge
         self._known[key] = where, found  # the coordinates stay alive, so their identity stays theirs
@@ -345,6 +347,8 @@ class Pull:
 
 _PRODUCTS: Final = 16
 """Products of matrices are not held, only worked out: so many times the limit are a few seconds."""
+_PASSED_ON: Final = frozenset(("reshape", "permute", "broadcast", "slice", "reverse", "unfold", "strided"))
+"""Ops that hold nothing of their own: they give on what their operand has at other coordinates."""
 _APART: Final = 0xD1342543DE82EF95
 _ZERO: Final = np.zeros((), np.int64)
 _RULES: Final[Mapping[str, Callable[[Pull, Op, Coordinates], Element]]] = {
