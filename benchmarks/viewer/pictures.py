@@ -28,6 +28,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 IMAGES: Final = ROOT / "docs" / "images"
 WINDOW: Final = {"width": 1440, "height": 900}
 PICTURE: Final = (1200, 750)
+EXACT: Final = 64
 MEASURED: Final = "examples/transformer_block.py"
 
 DECODER: Final = """\
@@ -230,13 +231,20 @@ def shot(browser: Any, served: Served, theme: str, steps: Steps, folder: Path) -
 
 
 def save(name: str, picture: bytes) -> None:
-    """Writes a picture at its size."""
+    """Writes a picture at its size, in 256 colours: the commonest as they are, the rest so that every hue is kept."""
     from PIL import Image
 
     image = Image.open(io.BytesIO(picture)).convert("RGB").resize(PICTURE, Image.Resampling.LANCZOS)
+    counted = sorted(image.getcolors(PICTURE[0] * PICTURE[1]), reverse=True)
+    exact = [channel for _, colour in counted[:EXACT] for channel in colour]
+    rest = image.quantize(256 - EXACT, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).getpalette()[
+        : 3 * (256 - EXACT)
+    ]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(exact + rest)
     path = IMAGES / f"viewer-{name}.png"
-    image.save(path, optimize=True)
-    print(f"{path.relative_to(ROOT)}: {path.stat().st_size // 1024} KiB")
+    image.quantize(palette=palette, dither=Image.Dither.NONE).save(path, optimize=True)
+    print(f"{path.relative_to(ROOT)}: {path.stat().st_size // 1024} KiB", flush=True)
 
 
 if __name__ == "__main__":
