@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from topos_core.matching.affine import Digit, Digits
@@ -312,6 +312,7 @@ _APPLIED: Final = frozenset(
 )
 
 
+@cache
 def _rules() -> Mapping[str, Rule]:
     from topos_core.matching import products, rearranged, reductions, sources, sums  # they build on what stands above
 

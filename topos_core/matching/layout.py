@@ -33,7 +33,8 @@ def build(rows: Sequence[Row], wanted: Sequence[str], orders: Sequence[Sequence[
         orders: Usual orders of roles, best first; the first that fits the recorded axes names its units.
         ends: Roles that are inserted first and last where no axis is left for them.
     """
-    missing = [role for role in wanted if not any(piece.role == role for row in rows for piece in row)]
+    shown = {piece.role for row in rows for piece in row}
+    missing = [role for role in wanted if role not in shown]
     units = _unit_roles(rows, missing, orders, ends)
     axes: list[Piece] = []
     for k, row in enumerate(rows):
@@ -136,6 +137,8 @@ def _finished(axes: Sequence[Piece]) -> Layout:
     order: dict[str, list[int]] = {}
     for piece in axes:
         order.setdefault(piece.role, []).append(piece.place)
+    if len(order) == len(axes):
+        return Layout(tuple([piece.extent for piece in axes]), tuple(order), (0,) * len(axes))
     out: list[Piece] = []
     for piece in axes:
         rank = sorted(order[piece.role]).index(piece.place)

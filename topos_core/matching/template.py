@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -74,7 +74,7 @@ class Template:
     factor: Coefficient
     anchors: frozenset[int]
     anchor: Func
-    anchored: str
+    anchored: Hashable
     named: Mapping[str, tuple[Func, Coefficient]]
     axes: tuple[str, ...]
     labels: Mapping[int, str]
@@ -235,12 +235,12 @@ def _below(func: Func) -> Iterable[Func]:
         todo += [kid.func for kid in one.kids]
 
 
-def _written_out(func: Func, labels: Mapping[int, str], pulled: Mapping[int, tuple[Symbol, ...]]) -> str:
+def _written_out(func: Func, labels: Mapping[int, str], pulled: Mapping[int, tuple[Symbol, ...]]) -> Hashable:
     """Writes a template's function with everything below it: holes by name, digits by label."""
-    extents = [labels.get(extent, str(extent)) for extent in (*func.shape, *func.reduced)]
-    kids = [f"{_written_out(kid.func, labels, pulled)}{kid.map}:{kid.weight!r}" for kid in func.kids]
-    own = (func.kind, func.name, func.constant, extents, len(func.reduced), pulled.get(func.number), kids)
-    return repr(own)
+    extents = tuple([labels.get(extent, str(extent)) for extent in (*func.shape, *func.reduced)])
+    kids = tuple([(_written_out(kid.func, labels, pulled), kid.map, repr(kid.weight)) for kid in func.kids])
+    before = repr(pulled.get(func.number))
+    return func.kind, func.name, repr(func.constant), extents, len(func.reduced), before, kids
 
 
 def _seen_through(func: Func) -> Iterable[Func]:
