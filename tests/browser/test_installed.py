@@ -23,9 +23,11 @@ def main(x, w):
 """
 
 
-@pytest.mark.conformance  # a minute: pip fetches what topos stands on
+@pytest.mark.conformance
+@pytest.mark.timeout(900)  # pip fetches all that topos stands on
 def test_an_installed_wheel_shows_a_plan_in_the_browser(browser: Any, tmp_path: Path) -> None:
     pytest.importorskip("hatchling", reason="hatchling is missing")
+    playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is missing")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     clean = tmp_path / "clean"
@@ -46,7 +48,7 @@ def test_an_installed_wheel_shows_a_plan_in_the_browser(browser: Any, tmp_path: 
         page.set_default_timeout(60_000)
         page.goto(url)
         page.locator("[data-box='op']").first.wait_for()
-        assert "np.tanh(np.maximum(x @ w, 0)) * 2.0" in page.locator(".source").inner_text()
+        playwright.expect(page.get_by_test_id("source")).to_contain_text("np.tanh(np.maximum(x @ w, 0)) * 2.0")
         page.close()
     finally:
         process.send_signal(signal.SIGINT)
