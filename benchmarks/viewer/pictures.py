@@ -114,10 +114,6 @@ def fold(page: Any, _served: Served, _folder: Path) -> None:
     page.get_by_role("button", name="Fit", exact=True).wait_for()
 
 
-def declined(page: Any, _served: Served, _folder: Path) -> None:
-    page.locator('.entry[data-verdict="declined"]').first.click()
-
-
 def kernel(page: Any, _served: Served, _folder: Path) -> None:
     page.locator(".entry").filter(has_text="gelu").filter(has_text="Taken").first.click()
     page.get_by_role("button", name="Kernel", exact=True).click()
@@ -156,7 +152,7 @@ PICTURES: Final[dict[str, tuple[str, str, Steps]]] = {
     "profile": (MEASURED, "dark", measured),
     "colourless": (VERDICTS, "light", colourless),
     "resnet": ("ResNet-50", "light", nothing),
-    "bert": ("BERT-base", "dark", declined),
+    "bert": ("BERT-base", "dark", nothing),
     "decoder": ("decoder", "light", nothing),
 }
 """By name: what is traced (a target of the tree, a program's text, a real model), theme, and what is done before the picture."""
