@@ -47,7 +47,7 @@ def _reduced(keys: Keys, op: Op, name: str) -> Key | None:
         return keys.splat(coefficient * count if name == "sum" else coefficient, op.type.shape)
     kids = [Kid(func, frame.maps[0], 1.0)]
     if name == "sum":
-        written = _written(keys, x)
+        written = _written(keys, x) if func is keys.funcs[x] else None  # a padded product is a value of its own
         if written is not None:
             kids = used(written, frame.maps[0])
     elif not coefficient > 0:

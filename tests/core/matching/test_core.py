@@ -119,3 +119,14 @@ def test_work_grows_with_the_tape_alone():
         return len(Keys(trace(stream, **X)).table.funcs)
 
     assert functions(80) - functions(40) == functions(40) - functions(0)
+
+
+@pytest.mark.parametrize("cut", [slice(0, 1), slice(1, 2), slice(0, 3)])
+def test_a_sum_of_a_padded_product_sums_the_padded_value(cut):
+    def program(x):
+        rows = x.sum(1)
+        return np.pad(rows * rows, 2)[cut].sum()
+
+    tape = trace(program, x="f64[4,6]")
+    keys = Keys(tape)
+    assert keys.funcs[tape.results[0]] is not keys.funcs[tape.inputs[0]]
