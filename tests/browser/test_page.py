@@ -79,6 +79,16 @@ def test_why_tells_a_block_in_the_documents_words(open_page: Open, theme: str) -
     assert "becomes stablehlo.convolution" in told
 
 
+def test_why_tells_what_would_flip_a_decline_by_cost(open_page: Open, theme: str) -> None:
+    document = norms()
+    page, *_ = open_page(document, theme=theme)
+    (told,) = [region["flips_if"]["text"] for region in document["regions"] if region["flips_if"]]
+    page.locator('.entry[data-verdict="declined"]', has_text="sum of squares").click()
+    assert page.get_by_test_id("flips-if").inner_text() == told
+    page.locator('.entry[data-verdict="taken"]').first.click()
+    assert page.get_by_test_id("flips-if").count() == 0
+
+
 def test_every_pane_follows_one_selection(open_page: Open) -> None:
     page, *_ = open_page(convolution(observed=True))
     page.locator('.label[data-label="window_reduce@17"]').click()

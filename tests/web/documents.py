@@ -119,7 +119,7 @@ class Builder:
             "kernel": None, "scope": scope, "occurrence": occurrence, **places[0], "spans": places, "root": root,
             "nodes": sorted(nodes), "computing": [root], "bindings": {}, "named": {}, "contains": [], "parent": None,
             "winner": None, "fold": fingerprint, "headline": f"{pattern}: {verdict}", "reason": verdict, "details": [],
-            "action": None, "facts": {}, "cost": {}, "envelope": None, "observations": [], "paths": [],
+            "action": None, "flips_if": None, "facts": {}, "cost": {}, "envelope": None, "observations": [], "paths": [],
             "nearest_free": None, "near_miss": None, "fingerprint": fingerprint, "others": {},
         }  # fmt: skip
         region.update(extra)
@@ -355,6 +355,10 @@ def norms() -> Document:
         code="TP202", word="cost", headline="sum of squares into its square root: declined",
         reason="declined: one kernel would be 0.3 us slower than 5 recorded ops on the reference machine",
         cost=cost(3.01e-5, 3.04e-5, 12845312, 12845312, benefit=number(-3e-7, "second")),
+        flips_if={
+            "text": "flips if its kernel took less than 3.7 us to start, now 4 us (modelled, reference)", "of": "start",
+            "now": number(4e-6, "second"), "at": number(3.7e-6, "second"),
+        },
         details=["the sum already reads its operand once; only 64 values remain to fuse"],
     )  # fmt: skip
     b.region(

@@ -186,6 +186,8 @@ def _region(region: Mapping[str, Any], document: Mapping[str, Any], terminal: Te
     miss = region["near_miss"]
     if miss:
         yield f"      {miss['steps_held']} of {miss['steps']} steps held; expected {shown(miss['expected'])}, found {shown(miss['found'])}"
+    if region["flips_if"]:
+        yield f"      {shown(region['flips_if']['text'])}"
     if region["action"]:
         yield f"      you can: {shown(region['action'])}"
     for consumer, other in region["others"].items():

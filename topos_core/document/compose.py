@@ -174,6 +174,7 @@ class Composer:
             "reason": reason,
             "details": self._words.details(d),
             "action": self._words.action(d),
+            "flips_if": self._words.flips_if(d),
             "facts": about.facts,
             "cost": {name: number(figure) for name, figure in d.numbers.items()},
             "envelope": self._envelope(d),

@@ -55,6 +55,10 @@ def basis(number: Number, machine: str) -> str:
     return f"modelled, {machine}" if number.basis == "modelled" else number.basis
 
 
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
 def _scaled(value: float, scales: Sequence[tuple[float, str]], zero: str) -> str:
     if value == 0:
         return zero
@@ -193,6 +197,15 @@ def would_cost(price: Number, machine: str) -> str:
     return f"reading it costs about {figure(price)} per run ({basis(price, machine)})"
 
 
+def flips(of: Literal["efficiency", "start"], now: Number, at: Number, machine: str) -> str:
+    """Says under which condition, all else equal, a region that is declined by cost would be taken."""
+    if of == "efficiency":
+        need, have = f"reached more than {_percent(at.value)} of the roofline", _percent(now.value)
+    else:
+        need, have = f"took less than {figure(at)} to start", figure(now)
+    return f"flips if its kernel {need}, now {have} ({basis(at, machine)})"
+
+
 def traffic(before: Number, after: Number) -> str:
     """Compares memory traffic."""
     return f"moves {figure(after)} instead of {figure(before)} ({after.basis})"
@@ -310,7 +323,7 @@ def use_border(op: str) -> str:
 
 def take_anyway() -> str:
     """Proposes to override the cost model."""
-    return "`--cost always` takes it anyway"
+    return "take it anyway with `--cost always`"
 
 
 def bind_extent() -> str:

@@ -53,6 +53,7 @@ def near_told(
         "reason": reason,
         "details": details,
         "action": None,
+        "flips_if": None,
         "facts": {name: f"{value:g}" for name, value in miss.numbers.items()},
         "cost": {},
         "envelope": None,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 
 from topos_core.document import facts, phrases
 from topos_core.document.display import display
 from topos_core.document.places import Places, written
+from topos_core.document.region import number
 from topos_core.matching.closure import live_readers
 from topos_core.matching.match import Match
 from topos_core.matching.order import LAST
@@ -116,6 +118,14 @@ class Wording:
         notes = [phrases.not_further(facts.name(miss.pattern), display(miss.sentence)) for miss in d.match.stopped]
         found += dict.fromkeys(notes)  # two candidates for one slot give one sentence
         return found
+
+    def flips_if(self, d: Decision) -> dict[str, Any] | None:
+        """Gives the nearest condition under which a region that cost declines would be taken, and its figures."""
+        if d.flip is None:
+            return None
+        of, now, at = d.flip
+        text = phrases.flips(of, now, at, self.plan.machine.name)
+        return {"text": text, "of": of, "now": number(now), "at": number(at)}
 
     def action(self, d: Decision) -> str | None:
         """Says what to do about it, if anything."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from topos_core.cost.machine import Machine
 from topos_core.kernels.kernel import Decline, Offer
 from topos_core.matching.match import Match
 from topos_core.plan.ballots import Ballot
 from topos_core.plan.contraction import find_cycle
-from topos_core.plan.decision import Decision, Number
+from topos_core.plan.decision import Decision, Flip, Number
 from topos_core.plan.election import Candidate, Election, Elector, by_claim, touched
+from topos_core.plan.flip import flip
 from topos_core.plan.nesting import Draft, nested
 from topos_core.plan.outcome import Outcome, Reported, shared_reason
 from topos_core.plan.reading import Reading
@@ -24,6 +26,7 @@ class Council:
     Args:
         survey: What is known of the tape and its pool.
         elector: Elects again without the observations of a match.
+        machine: The profile that predictions are made with.
         reads: The request's readers.
         picks: What was picked of every family.
         refused: Who may not be picked, because of whom.
@@ -31,11 +34,13 @@ class Council:
 
     survey: Survey
     elector: Elector
+    machine: Machine
     reads: Reading
     picks: Mapping[int, frozenset[int]]
     refused: Mapping[int, int]
     looked: set[int] = field(init=False, default_factory=set)
     _hidden: frozenset[int] | None = field(init=False, default=None)
+    _bid: frozenset[int] = field(init=False, default=frozenset())
 
     def decide(self, family: int, ballots: Sequence[Ballot]) -> Outcome:
         """Decides every ballot. Matches inside a taken one are named there and get no decision of their own."""
@@ -45,6 +50,8 @@ class Council:
         claims = {number: ballot.candidate.claims for number, ballot in of.items()}
         owner = {claim: number for number in picks for claim in claims[number]}
         self.looked = set()
+        standing = [b.candidate for b in ballots if b.legal and not b.blocking]
+        self._bid = frozenset().union(*(c.claims for c in standing if c.weight > 0))
         drafts: dict[int, Draft] = {}
         lifted: dict[int, tuple[Decision, int | None]] = {}
         index: Mapping[int, Sequence[Candidate]] = {}
@@ -128,7 +135,9 @@ class Council:
         assert isinstance(offer, Offer)
         if ballot.candidate.weight <= 0:
             reason = "the kernel is not predicted to be faster than the recorded ops"
-            return Decision(match, "declined", "TP202", "cost", reason, numbers, offer=offer), None
+            return Decision(
+                match, "declined", "TP202", "cost", reason, numbers, offer=offer, flip=self._flip(ballot, offer)
+            ), None
         if self._waits_for_itself(ballot, election.refused):
             loop = [
                 (v, u)
@@ -144,6 +153,21 @@ class Council:
             match, "declined", "TP204", "covered-by", f"{other.pattern} was chosen on ops that both claim", numbers,
             winner=other.id, offer=offer,
         ), winner  # fmt: skip
+
+    def _flip(self, ballot: Ballot, offer: Offer) -> Flip | None:
+        """Solves for what would have a match taken that does not pay, where nothing but its cost stands in the way.
+
+        A rival that pays would decide as well, an observation would block it, and of picks that close a cycle the cheapest
+        gives way: then no one term decides.
+        """
+        if (
+            ballot.blocking
+            or not ballot.candidate.claims.isdisjoint(self._bid)
+            or self.survey.amid_waiting(ballot.candidate.root)
+        ):
+            return None
+        before = ballot.standing.seconds + ballot.standing.benefit
+        return flip(offer, before, self.survey.tape.ops[ballot.candidate.root].type.dtype, self.machine)
 
     def _waits_for_itself(self, ballot: Ballot, refused: Mapping[int, int]) -> bool:
         return refused.get(ballot.candidate.number) == ballot.candidate.number

@@ -23,6 +23,21 @@ class Number:
     basis: Basis
 
 
+class Flip(NamedTuple):
+    """One term of an offer's predicted time, and its value where kernel and recorded ops take equally long, all else equal.
+
+    Args:
+        of: `efficiency`, the fraction of the roofline that the kernel reaches: the region is taken above `at`; `start`, the
+            seconds that starting it takes: taken below `at`.
+        now: Its value.
+        at: Its value at break-even.
+    """
+
+    of: Literal["efficiency", "start"]
+    now: Number
+    at: Number
+
+
 class Decision(NamedTuple):
     """A consumer's verdict on a match. A NamedTuple because a plan builds one per match.
 
@@ -43,6 +58,7 @@ class Decision(NamedTuple):
         nearest_free: The value nearest to the observed one whose observation costs nothing.
         kernel: What runs it (home) or what it becomes (stablehlo), where taken.
         offer: What the consumer offered, where it offered something.
+        flip: What alone would have it taken, where cost alone declines it.
     """
 
     match: Match
@@ -60,3 +76,4 @@ class Decision(NamedTuple):
     nearest_free: int | None = None
     kernel: str | None = None
     offer: Offer | None = None
+    flip: Flip | None = None

@@ -62,7 +62,7 @@ def moved(
             matches[other], decision.verdict, decision.code, decision.word, reason, decision.numbers,
             tuple([value + distance for value in decision.readers]), (), paths,
             matches[over].id if over is not None else None, None, tuple([matches[n].id for n in inside]), None,
-            decision.kernel, decision.offer,
+            decision.kernel, decision.offer, decision.flip,
         )  # fmt: skip
         found.append(Reported(told, other, over, inside))
     return Outcome(tuple(found), outcome.looked, outcome.moves)

@@ -6,6 +6,7 @@ but for cycles and for the nearest free place to observe.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -57,6 +58,7 @@ class Survey:
     ranks: dict[str, int] = field(init=False)
     _borders: dict[int, Boundary] = field(init=False, default_factory=dict)
     _waits: dict[int, bool] = field(init=False, default_factory=dict)
+    _waiting: list[tuple[int, int]] | None = field(init=False, default=None)
     _varies: list[bool] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -89,6 +91,24 @@ class Survey:
         if found is None:
             found = self._waits[number] = read_before_root(self.users, self.pool.matches[number])
         return found
+
+    def amid_waiting(self, value: int) -> bool:
+        """Tells whether a match with this root can stand in a cycle of picks.
+
+        One whose results are all read behind its root leads to later roots alone, so a cycle climbs from an early result of
+        a match that waits to the root of one that waits: it lies within the spans of such matches that overlap.
+        """
+        if self._waiting is None:
+            self._waiting = []
+            matches = self.pool.matches
+            waiting = [match for number, match in enumerate(matches) if self.waits(number)]
+            for low, high in sorted((min(match.produced), match.root) for match in waiting):
+                if self._waiting and low <= self._waiting[-1][1]:
+                    low, top = self._waiting.pop()
+                    high = max(high, top)
+                self._waiting.append((low, high))
+        place = bisect_right(self._waiting, (value, len(self.tape.ops))) - 1
+        return place >= 0 and value <= self._waiting[place][1]
 
     def asked(self, request: Request) -> Reading:
         """Gives the readers of a request."""

@@ -174,11 +174,35 @@ def test_a_decline_by_cost_puts_both_times_side_by_side() -> None:
         r"declined: the kernel is predicted to take 3\.\d+ ms, the recorded ops [\d.]+ us \(modelled, reference\)",
         r["reason"],
     )
-    assert r["action"] == "`--cost always` takes it anyway"
+    assert r["action"] == "take it anyway with `--cost always`"
+    assert r["flips_if"] is None  # at its best it takes longer
     (finding,) = found["findings"]
     assert (finding["code"], finding["severity"], finding["headline"]) == (
         "TP202", "hint", r["reason"].replace("declined: ", "declined: linear, because "),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("offer", "of", "text"),
+    [
+        (
+            KERNEL._replace(efficiency=0.04), "efficiency",
+            r"flips if its kernel reached more than [\d.]+ % of the roofline, now 4 % \(modelled, reference\)",
+        ),
+        (
+            KERNEL._replace(calls=50.0), "start",
+            r"flips if its kernel took less than [\d.]+ us to start, now 200 us \(modelled, reference\)",
+        ),
+    ],
+)  # fmt: skip
+def test_a_decline_by_cost_tells_what_would_flip_it(offer: Offer, of: str, text: str) -> None:
+    found = document(Model(observe=None), "linear", answers={"linear": offer})
+    told = region(found, "linear")["flips_if"]
+    assert re.fullmatch(text, told["text"])
+    assert told["of"] == of
+    assert (told["now"]["unit"], told["now"]["basis"]) == (told["at"]["unit"], told["at"]["basis"])
+    plan = document(Model(observe=None), "linear", answers={"linear": KERNEL})
+    assert region(plan, "linear")["flips_if"] is None
 
 
 def test_a_covered_region_names_its_winner() -> None:

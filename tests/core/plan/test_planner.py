@@ -179,6 +179,54 @@ def test_a_kernel_as_slow_as_the_recorded_ops_is_declined_with_both_numbers(extr
     assert {got.numbers[n].basis for n in ("flops_before", "bytes_after", "calls_before")} == {"counted"}
 
 
+@pytest.mark.parametrize(
+    ("offer", "of"),
+    [
+        (Offer("k", Work(flops=10**6), exact=True, efficiency=0.2, calls=0.5), "efficiency"),
+        (Offer("k", Work(bytes_read=10**6), exact=True, efficiency=0.25, calls=0.5), "efficiency"),
+        (Offer("k", Work(flops=10**5), exact=True, efficiency=0.5, calls=10.0), "start"),
+        (Offer("k", Work(), exact=True, calls=10.0), "start"),
+    ],
+)
+def test_a_decline_by_cost_flips_at_its_break_even(offer: Offer, of: str) -> None:
+    def decided(**changed: float) -> Decision:
+        plan, _, m = plan_net("matmul", answers={"matmul": offer._replace(**changed)})
+        return decision(plan, m["matmul"])
+
+    d = decided()
+    assert d.code == "TP202"
+    assert d.flip is not None
+    assert (d.flip.of, d.flip.now.basis, d.flip.at.basis) == (of, "modelled", "modelled")
+    ratio = d.flip.at.value / d.flip.now.value
+    if of == "efficiency":
+        assert d.flip.now.value == offer.efficiency
+        assert d.flip.now.value < d.flip.at.value < 1
+        assert decided(efficiency=offer.efficiency * ratio * 1.01).verdict == "taken"
+        assert decided(efficiency=offer.efficiency * ratio * 0.99).code == "TP202"
+    else:
+        assert d.flip.now.value == pytest.approx(offer.calls * 4e-6)
+        assert decided(calls=offer.calls * ratio * 0.99).verdict == "taken"
+        assert decided(calls=offer.calls * ratio * 1.01).code == "TP202"
+
+
+def test_nothing_flips_a_kernel_that_is_too_slow_at_its_best() -> None:
+    plan, _, m = plan_net("matmul", answers={"matmul": SLOW})
+    assert decision(plan, m["matmul"]).flip is None
+
+
+@pytest.mark.parametrize(
+    ("picked", "observe"), [(("conv", "matmul"), ()), (("biased", "tail"), ()), (("biased",), ("product",))]
+)
+def test_nothing_flips_where_a_rival_or_an_observation_stands_in_the_way(picked: Any, observe: Any) -> None:
+    dear = FREE._replace(calls=30.0)
+    answers = {"convolution": dear, "conv_bn_activation": dear}
+    plan, _, m = plan_net(*picked, answers=answers, observe=observe)
+    d = decision(plan, m[picked[0]])
+    assert (d.code, d.flip) == ("TP202", None)
+    alone, _, m = plan_net(picked[0], answers=answers)
+    assert decision(alone, m[picked[0]]).flip is not None
+
+
 def test_cost_always_takes_every_legal_match() -> None:
     always = replace(REFERENCE, cost="always")
     plan, _, m = plan_net("conv", "chain", answers={"convolution": SLOW, "elementwise_chain": SLOW}, request=always)

@@ -160,6 +160,8 @@ def _region(region: Document, alike: int, machine: str, paint: _Paint) -> list[s
     if region["kernel"] and not region["reason"].endswith(region["kernel"]):
         lines.append(f"{_INDENT}runs as {region['kernel']}")
     lines += [f"{_INDENT}{detail}" for detail in region["details"]]
+    if region["flips_if"]:
+        lines.append(f"{_INDENT}{region['flips_if']['text']}")
     if region["action"]:
         lines.append(f"{_INDENT}you can: {region['action']}")
     for consumer, other in region["others"].items():
