@@ -19,6 +19,10 @@ ALIGNMENT: Final = LINE
 PAGE: Final = 4096
 SPARE: Final = LINE // 8 + 1
 """Words behind a block: the counters of a job that runs on its caller alone, as `vocabulary/sharing.py` tells."""
+STREAMED_BYTES: Final = 12 << 20
+"""Results from this size on are stored past the caches: whoever reads them next would hardly find them there."""
+AHEAD: Final = 2048
+"""How many bytes early operands are asked for then: 0.80 ms instead of 0.92 for a copy of 16 MB."""
 _SPARE_WORDS: Final = (1, *(0,) * (SPARE - 1))
 _DATA: Final = object.__basicsize__  # where an ndarray keeps its address: NumPy's C interface fixes it, behind the head
 _read: Final = ctypes.c_size_t.from_address
@@ -103,6 +107,11 @@ def spaced(size: int, threads: int) -> int:
     took lines away from each other all the time (pools of 120 microseconds were no faster on two threads than on one).
     """
     return aligned(size) + (PAGE if threads > 1 else 0)
+
+
+def streamed(result_bytes: int, ahead: int = AHEAD) -> int:
+    """Tells kernels whether a result is to be stored past the caches: how early to ask for operands then, else 0."""
+    return ahead if result_bytes >= STREAMED_BYTES else 0
 
 
 def aligned(size: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import NORM
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, reader, smaller, square_root, storer
+from topos_core.kernels.vocabulary.memory import loader, reader, settle, smaller, square_root, storer
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.sharing import take
@@ -31,7 +31,7 @@ def kernel(host: Host, dtype: str) -> Any:
     load_double, store_double = loader(double), storer(double)
     add_up = row_totals(host, scalar, lambda emitter, x, _: x, 1)
     add_up_spread = row_totals(host, scalar, spread_terms, 2)
-    normalise = row_map(host, scalar, (1,), normalised, values=3)
+    normalise = row_map(host, scalar, (1,), normalised, values=3, streams=True)
     run = RUN
 
     def norm(args, worker):  # type: ignore[no-untyped-def]
@@ -75,8 +75,12 @@ def kernel(host: Host, dtype: str) -> Any:
             factor_here, summand_here = number(factor), number(summand - off * factor)
             for plane in range(outer):
                 at = (plane * channels + channel) * inner * size
-                normalise(get(args, "out") + at, get(args, "x") + at, center, factor_here, summand_here, inner)
+                normalise(
+                    get(args, "out") + at, get(args, "x") + at, center, factor_here, summand_here, inner,
+                    get(args, "streamed"),
+                )  # fmt: skip
             channel = take(args, worker)
+        settle()
 
     return norm
 

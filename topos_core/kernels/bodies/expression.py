@@ -13,9 +13,10 @@ from typing import Any, Final
 from llvmlite import ir
 
 from topos_core.kernels.host import Host
-from topos_core.kernels.vocabulary.blocks import EXPRESSION, index
+from topos_core.kernels.vocabulary.blocks import EXPRESSION, LINE, index
 from topos_core.kernels.vocabulary.emitter import CONTRACT, INT64, Emitter
 from topos_core.kernels.vocabulary.loops import Slot, ranged
+from topos_core.kernels.vocabulary.memory import settled
 from topos_core.kernels.vocabulary.program import HALVES, Program, parse
 from topos_core.kernels.vocabulary.sharing import take_item
 from topos_core.kernels.vocabulary.steps import FLOATS, Steps
@@ -115,6 +116,8 @@ class _Writer:
         item.set(self.take())
         builder.branch(condition)
         builder.position_at_end(after)
+        if self.program.form == "map":
+            settled(builder)
         builder.ret_void()
 
     def item(self, item: Any) -> None:
@@ -129,7 +132,7 @@ class _Writer:
             places = self.moved(self.bases, at, "outer")
             match self.program.form:
                 case "map":
-                    self.pass_over(places, first, end, {})
+                    self.map(places, first, end)
                 case "rows":
                     self.along_rows(places, first, end, item)
                 case "columns":
@@ -157,7 +160,27 @@ class _Writer:
 
     # -- one pass without a reduction
 
-    def pass_over(self, places: Sequence[Any], first: Any, end: Any, kept: Mapping[int, Any]) -> None:
+    def map(self, places: Sequence[Any], first: Any, end: Any) -> None:
+        """Makes one pass; results go past the caches where the block asks for it and they lie on cache lines."""
+        targets = {k: self.memory(dtype).bytes for k, dtype in enumerate(self.stored)}
+        if any(size != LINE for size in targets.values()):
+            self.pass_over(places, first, end, {})
+            return
+        builder = self.builder
+        streamed = builder.icmp_signed("!=", self.words["streamed"], self.number(0))
+        for k in targets:
+            place = self.at(places, len(self.program.operands) + k, first)
+            off = builder.and_(place, self.number(LINE - 1))
+            streamed = builder.and_(streamed, builder.icmp_signed("==", off, self.number(0)))
+        with builder.if_else(streamed) as (past, through):
+            with past:
+                self.pass_over(places, first, end, {}, streamed=True)
+            with through:
+                self.pass_over(places, first, end, {})
+
+    def pass_over(
+        self, places: Sequence[Any], first: Any, end: Any, kept: Mapping[int, Any], *, streamed: bool = False
+    ) -> None:
         """Computes and stores the results that have all axes, from `first` to `end` of the inner loop."""
         builder = self.builder
         results = [k for k, number in enumerate(self.program.results) if not self.program.steps[number].kept]
@@ -169,7 +192,9 @@ class _Writer:
         def whole(at: Any, mask: Any) -> None:
             reader = self.reader(places, repeated, at, mask, rows)
             for k in results:
-                self.store(reader.value(f"s{self.program.results[k]}"), places, k, at, mask)
+                self.store(reader.value(f"s{self.program.results[k]}"), places, k, at, mask, streamed=streamed)
+            if streamed and mask is None:
+                self.ask(places, at)
 
         done = self.registers(first, end, whole)
         if not self.host.masked:
@@ -412,15 +437,27 @@ class _Writer:
         value = memory.load(place) if mask is None else memory.masked_load(place, mask)
         return self.vector.loaded(dtype, value)
 
-    def store(self, value: Any, places: Sequence[Any], result: int, at: Any, mask: Any) -> None:
+    def ask(self, places: Sequence[Any], at: Any) -> None:
+        """Asks for what will be read."""
+        for number, operand in enumerate(self.program.operands):
+            if operand.inner:
+                memory = self.memory(self.dtypes[number])
+                address = self.builder.add(self.at(places, number, at), self.words["streamed"])
+                memory.prefetch(self.builder.inttoptr(address, memory.element.as_pointer()))
+
+    def store(
+        self, value: Any, places: Sequence[Any], result: int, at: Any, mask: Any, *, streamed: bool = False
+    ) -> None:
         memory = self.memory(self.stored[result])
         value = self.vector.to_store(self.stored[result], value)
         address = self.at(places, len(self.program.operands) + result, at)
         place = self.builder.inttoptr(address, memory.element.as_pointer())
-        if mask is None:
-            memory.store(value, place)
-        else:
+        if mask is not None:
             memory.masked_store(value, place, mask)
+        elif streamed:
+            memory.stream(value, place)
+        else:
+            memory.store(value, place)
 
     def load_single(self, number: int, address: Any) -> Any:
         dtype = self.dtypes[number]

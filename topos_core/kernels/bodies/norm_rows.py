@@ -14,7 +14,7 @@ from topos_core.kernels.bodies.channel_norm import INFINITY, normalised, spread_
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import ROWS
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, reader, smaller, square_root, storer
+from topos_core.kernels.vocabulary.memory import loader, reader, settle, smaller, square_root, storer
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.sharing import take
@@ -36,9 +36,9 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
     load, store = loader(double), storer(double)
     add_up = row_totals(host, scalar, lambda emitter, x, _: x, 1)
     add_up_spread = row_totals(host, scalar, spread_terms, 2)
-    plain = row_map(host, scalar, (1,), normalised, values=3)
-    scaled = row_map(host, scalar, (1, 1), _scaled, values=3)
-    affine = row_map(host, scalar, (1, 1, 1), _affine, values=3)
+    plain = row_map(host, scalar, (1,), normalised, values=3, streams=True)
+    scaled = row_map(host, scalar, (1, 1), _scaled, values=3, streams=True)
+    affine = row_map(host, scalar, (1, 1, 1), _affine, values=3, streams=True)
     add = row_map(host, scalar, (1, 1), lambda emitter, operands: emitter.add(*operands))
     spread_of_sum = row_totals(host, scalar, _exact_spread, 2, sources=2, stores=True)
     centred, run, summed, far = 1 if kind == "layer" else 0, RUN, 1 if of == "sum" else 0, FAR
@@ -47,6 +47,7 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
         sums = get(args, "scratch") + worker * get(args, "slot_bytes")
         deviations = sums + 64
         count, scale, shift = get(args, "count"), get(args, "scale"), get(args, "shift")
+        streamed = get(args, "streamed")
         total, epsilon = wide(count), load(get(args, "epsilon"), 0)
         item = take(args, worker)
         while item < get(args, "items"):
@@ -89,12 +90,13 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
                 factor = 1.0 / square_root(variance + epsilon)
                 factor_here, summand = number(factor), number(-off * factor)
                 if scale == 0:
-                    plain(out, x, center, factor_here, summand, count)
+                    plain(out, x, center, factor_here, summand, count, streamed)
                 elif shift == 0:
-                    scaled(out, x, scale, center, factor_here, summand, count)
+                    scaled(out, x, scale, center, factor_here, summand, count, streamed)
                 else:
-                    affine(out, x, scale, shift, center, factor_here, summand, count)
+                    affine(out, x, scale, shift, center, factor_here, summand, count, streamed)
             item = take(args, worker)
+        settle()
 
     return norm
 

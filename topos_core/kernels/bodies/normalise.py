@@ -7,7 +7,7 @@ from typing import Any
 from topos_core.kernels.bodies.channel_norm import normalised
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import NORM
-from topos_core.kernels.vocabulary.memory import loader, reader, smaller
+from topos_core.kernels.vocabulary.memory import loader, reader, settle, smaller
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.sharing import take
@@ -19,8 +19,8 @@ def kernel(host: Host, dtype: str, over: str) -> Any:
     """Makes the kernel (block, worker) of a `NORM` block, over `planes` or `rows`."""
     scalar = SCALARS[dtype]
     size, load = scalar.bytes, loader(scalar)
-    plane = row_map(host, scalar, (1,), normalised, values=3)
-    row_of = row_map(host, scalar, (1, 1, 1, 1), normalised)
+    plane = row_map(host, scalar, (1,), normalised, values=3, streams=True)
+    row_of = row_map(host, scalar, (1, 1, 1, 1), normalised, streams=True)
 
     def planes(args, worker):  # type: ignore[no-untyped-def]
         channels, inner = get(args, "channels"), get(args, "inner")
@@ -31,8 +31,10 @@ def kernel(host: Host, dtype: str, over: str) -> Any:
             plane(
                 get(args, "out") + at, get(args, "x") + at, load(get(args, "center"), channel),
                 load(get(args, "factor"), channel), load(get(args, "summand"), channel), inner,
+                get(args, "streamed"),
             )  # fmt: skip
             item = take(args, worker)
+        settle()
 
     def rows(args, worker):  # type: ignore[no-untyped-def]
         channels = get(args, "channels")
@@ -44,8 +46,9 @@ def kernel(host: Host, dtype: str, over: str) -> Any:
                 at = row * channels * size
                 row_of(
                     get(args, "out") + at, get(args, "x") + at, get(args, "center"), get(args, "factor"),
-                    get(args, "summand"), channels,
+                    get(args, "summand"), channels, get(args, "streamed"),
                 )  # fmt: skip
             item = take(args, worker)
+        settle()
 
     return planes if over == "planes" else rows

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from topos_core.kernels.cores.shape import gathered, same_order, scattered
-from topos_core.kernels.launch import address_of, launch, template
+from topos_core.kernels.launch import address_of, launch, streamed, template
 from topos_core.kernels.library import Kernel, kernel
 from topos_core.kernels.vocabulary.blocks import MAP
 from topos_core.matching.facts import CoreFacts
@@ -45,7 +45,10 @@ class Runner:
         straight = self.aligned and result.flags.c_contiguous and result.dtype == self.dtype
         target = result if straight else np.empty(x.size, self.dtype)
         items = -(-x.size // CHUNK)
-        words = {"items": items, "count": x.size, "chunk": CHUNK, "x": address_of(x), "out": address_of(target)}
+        words = {
+            "items": items, "count": x.size, "chunk": CHUNK, "x": address_of(x), "out": address_of(target),
+            "streamed": streamed(target.nbytes),
+        }  # fmt: skip
         launch(self.kernel, template(MAP, words), min(threads, items))
         if not straight:
             shaped = target if self.aligned else scattered(target, self.facts, ("k",))

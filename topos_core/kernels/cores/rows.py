@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from topos_core.kernels.cores.shape import Extents, dense_extents, gathered, scattered, vector_of
-from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
+from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, streamed, template
 from topos_core.kernels.library import Kernel, kernel
 from topos_core.kernels.vocabulary.blocks import ROWS
 from topos_core.matching.facts import CoreFacts
@@ -23,7 +23,11 @@ COLUMNS: Final = 256
 """Neighbouring columns per item: their maxima and sums stay in the first-level cache."""
 SCRATCH_ROWS: Final = 5
 """Rows of so many columns that a kernel along columns keeps."""
-ITEM_BYTES: Final = 32 << 10
+ITEM_BYTES: Final = 256 << 10
+ROW_BYTES: Final = 16 << 10
+"""Of a row that may wait in a worker's scratch, so that its result is stored once."""
+PAGE: Final = 4096
+"""Processors that see what is read next see no further than this; so many bytes early, or a row early, is asked for what follows."""
 THREAD_BYTES: Final = 64 << 10
 """Of x, below which another thread costs more than it does."""
 
@@ -113,13 +117,18 @@ class Runner:
         words = {
             "items": items, "outer": outer, "count": count, "inner": inner, "chunk": chunk, "x": address_of(x),
             "out": address_of(target), "epsilon": address_of(self.epsilon), "scratch": scratch.address,
-            "slot_bytes": slot, **{name: address_of(values) for name, values in vectors.items()}, **self.words,
+            "slot_bytes": slot, "streamed": streamed(target.nbytes, max(PAGE, count * x.itemsize)), "row_slot": self._row_slot(),
+            **{name: address_of(values) for name, values in vectors.items()}, **self.words,
         }  # fmt: skip
         launch(self.kernel, template(ROWS, words), threads)
 
+    def _row_slot(self) -> int:
+        """Counts what a row in scratch takes; 0 where rows are too long for it."""
+        size = aligned(64 + self.extents.length * self.dtype.itemsize)
+        return size if self.residual is not None or (self.extents.inner == 1 and size <= ROW_BYTES) else 0
+
     def _slot_bytes(self) -> int:
-        row = 0 if self.residual is None else 64 + self.extents.length * self.dtype.itemsize
-        return aligned(max(SCRATCH_ROWS * COLUMNS * self.dtype.itemsize, row))
+        return aligned(max(SCRATCH_ROWS * COLUMNS * self.dtype.itemsize, 64 + 2 * self._row_slot()))
 
 
 def make_runner(

@@ -12,7 +12,7 @@ import numpy as np
 from topos_core.cost.memory import contiguous_strides
 from topos_core.kernels.expressions.loops import Loops, Strides, lay_out
 from topos_core.kernels.expressions.programs import program_of
-from topos_core.kernels.launch import address_of, launch, template
+from topos_core.kernels.launch import address_of, launch, streamed, template
 from topos_core.kernels.library import Kernel, kernel
 from topos_core.kernels.vocabulary.blocks import EXPRESSION
 from topos_core.matching.expression import REDUCTIONS, ExpressionFacts
@@ -144,9 +144,12 @@ class Runner:
                 found = reading.strides(own[place].strides)
             strides.append(found)
         cut = self._cut(tuple(strides), threads)
-        addresses = np.array([address_of(values) for values in (*arrays, *targets)], np.int64)
+        places = [address_of(values) for values in (*arrays, *targets)]
+        addresses = np.array(places, np.int64)
         block = array("q", cut.block)
         block[_WORD["addresses"]] = address_of(addresses)
+        if not set(places[: len(arrays)]).isdisjoint(places[len(arrays) :]):
+            block[_WORD["streamed"]] = 0  # a result over an operand is in the cache already
         if cut.partial:
             totals = np.empty(block[_WORD["items"]], np.int64)
             block[_WORD["totals"]] = address_of(totals)
@@ -205,6 +208,7 @@ class Runner:
             "outer_strides": address_of(tables[1]), "blocks": loops.blocks.size,
             "block_ranks": len(loops.blocks.extents), "block_extents": address_of(tables[2]),
             "block_strides": address_of(tables[3]), "constants": address_of(self.constants),
+            "streamed": streamed(moved // 2),
         })  # fmt: skip
         threads = min(threads, block[_WORD["items"]]) if moved > THREAD_BYTES else 1
         return _Cut(kernel("expression", program.text()), block, max(1, threads), partial, tuple(tables))

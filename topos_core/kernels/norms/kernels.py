@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
+from topos_core.kernels.launch import AHEAD, Scratch, address_of, aligned, launch, spaced, streamed, template
 from topos_core.kernels.library import kernel
 from topos_core.kernels.norms.shape import Extents
 from topos_core.kernels.vocabulary.blocks import NORM
@@ -15,6 +15,8 @@ NARROW: Final = 16
 """Rows of fewer inner elements are too short for a pass per channel; channels then lie beside each other in a row."""
 THREAD_BYTES: Final = 64 << 10
 """Of an image, below which another thread costs more than it does."""
+CHANNEL_BYTES: Final = 448 << 10
+"""Of a channel, twice which fit the second-level cache."""
 CACHED_BYTES: Final = 256 << 10  # of a block of rows between its two passes
 
 
@@ -40,18 +42,23 @@ def statistics_and_result(
         "epsilon": address_of(limit),
     }  # fmt: skip
     threads = threads if x.nbytes > THREAD_BYTES else 1
-    (_by_rows if extents.inner < NARROW else _by_channels)(x, extents, words, threads)
+    (_by_rows if extents.inner < NARROW else _by_channels)(x, extents, words, out, threads)
     return mean, variance
 
 
-def _by_channels(x: np.ndarray, extents: Extents, words: dict[str, int], threads: int) -> None:
+def _by_channels(x: np.ndarray, extents: Extents, words: dict[str, int], out: np.ndarray, threads: int) -> None:
     slot = spaced(64, threads)
     scratch = Scratch(slot * threads)
-    own = {"items": extents.channels, "scratch": scratch.address, "slot_bytes": slot}
+    plane = extents.inner * x.itemsize
+    # one worker comes to the channel that lies behind each plane next, where both stay in the second-level cache
+    ahead = plane if threads == 1 and extents.outer * plane <= CHANNEL_BYTES else AHEAD
+    own = {
+        "items": extents.channels, "scratch": scratch.address, "slot_bytes": slot, "streamed": streamed(out.nbytes, ahead),
+    }  # fmt: skip
     launch(kernel("channel_norm", _name(x)), template(NORM, {**words, **own}), threads)
 
 
-def _by_rows(x: np.ndarray, extents: Extents, words: dict[str, int], threads: int) -> None:
+def _by_rows(x: np.ndarray, extents: Extents, words: dict[str, int], out: np.ndarray, threads: int) -> None:
     """Three kernels: sums of row blocks, their merger, the result."""
     width, size = extents.channels * extents.inner, x.itemsize
     rows = _block_rows(extents.outer, width * size)
@@ -60,7 +67,14 @@ def _by_rows(x: np.ndarray, extents: Extents, words: dict[str, int], threads: in
     scratch = Scratch(slot * threads)
     sums = Scratch(3 * items * width * 8)
     vectors = Scratch(3 * aligned(width * size))
-    lines = {"outer": extents.outer, "channels": width, "inner": 1, "items": items, "block_rows": rows}
+    lines = {
+        "streamed": streamed(out.nbytes),
+        "outer": extents.outer,
+        "channels": width,
+        "inner": 1,
+        "items": items,
+        "block_rows": rows,
+    }
     own = {
         "first_totals": sums.address, "totals": sums.address + items * width * 8, "scratch": scratch.address,
         "slot_bytes": slot,
@@ -95,7 +109,7 @@ def normalise(
     block = template(NORM, {
         "items": items, "outer": outer, "channels": channels, "inner": inner, "block_rows": rows,
         "x": address_of(x), "out": address_of(out), "center": address_of(vectors[0]),
-        "factor": address_of(vectors[1]), "summand": address_of(vectors[2]),
+        "factor": address_of(vectors[1]), "summand": address_of(vectors[2]), "streamed": streamed(out.nbytes),
     })  # fmt: skip
     threads = threads if x.nbytes > THREAD_BYTES else 1
     launch(kernel("normalise", _name(x), "rows" if narrow else "planes"), block, threads)

@@ -185,14 +185,16 @@ NORM: Final = (
     "mean", "variance",  # addresses of f64 results, one per channel
     "epsilon",  # address of one f64
     "block_rows",  # rows per item, for kernels over rows
+    "streamed",  # as in `MAP`
     "first_totals", "totals",  # addresses of f64[items, channels] and f64[items, 2, channels]: see `row_statistics`
     "scratch", "slot_bytes",
 )  # fmt: skip
 """Words of the normalisation kernels."""
 
 
-MAP: Final = ("counter", "items", "count", "chunk", "x", "out")
-"""Words of a map over dense memory, `chunk` elements per item."""
+MAP: Final = ("counter", "items", "count", "chunk", "x", "out", "streamed")
+"""Words of a map over dense memory, `chunk` elements per item; where `streamed` is not 0, results go past the
+caches and operands are asked for so many bytes early."""
 
 ROWS: Final = (
     "counter",
@@ -205,6 +207,8 @@ ROWS: Final = (
     "out",
     "scale", "shift",  # addresses; 0 for none
     "epsilon",  # address of one f64
+    "streamed",  # as in `MAP`
+    "row_slot",  # bytes from one row in scratch to the next; 0 where rows are too long for it
     "scratch", "slot_bytes",
 )  # fmt: skip
 """Words of softmax and of the norms of single examples."""
@@ -293,6 +297,7 @@ EXPRESSION: Final = (
     "addresses",  # address of i64[operands + results]
     "constants",  # address of 8 bytes per constant, its own dtype at the start of each
     "totals",  # address of 8 bytes per item: accumulators
+    "streamed",  # as in `MAP`, for a map
 )  # fmt: skip
 """Words of an expression over [rows, blocks, inner]."""
 

@@ -6,7 +6,7 @@ Every operation keeps NaN, infinities and the sign of zero as NumPy's own loop d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from llvmlite import ir
@@ -96,13 +96,51 @@ class Emitter:
 
     def scaled(self, x: Any, power: Any) -> Any | None:
         """Multiplies by a power of two, rounding once; None where the machine has no instruction for it."""
-        if not isinstance(self.type, ir.VectorType) or self.type.count * self.element_bytes != WIDEST:
+        if not isinstance(self.type, ir.VectorType) or self.bytes % WIDEST:
             return None
-        letter, bits = ("s", self.type.count) if self.element_bytes == 4 else ("d", 8)
+        letter, bits = ("s", 16) if self.element_bytes == 4 else ("d", 8)
         mask, rounding = ir.Constant(ir.IntType(bits), -1), ir.Constant(INT32, 4)
         name = f"llvm.x86.avx512.mask.scalef.p{letter}.512"
-        arguments = [x, power, ir.Constant(self.type, ir.Undefined), mask, rounding]
-        return self.builder.call(declared(self.builder, name, self.type, arguments), arguments)
+
+        def scale(x: Any, power: Any) -> Any:
+            arguments = [x, power, ir.Constant(x.type, ir.Undefined), mask, rounding]
+            return self.builder.call(declared(self.builder, name, x.type, arguments), arguments)
+
+        return self.by_registers(scale, x, power)
+
+    def by_registers(self, function: Callable[..., Any], *values: Any) -> Any:
+        """Applies a function of whole registers to values of one or more of them, as many lanes as the type has."""
+        count, lanes = self.type.count, WIDEST // self.element_bytes
+        if count == lanes:
+            return function(*values)
+        parts = []
+        for at in range(0, count, lanes):
+            picks = ir.Constant(ir.VectorType(INT32, lanes), list(range(at, at + lanes)))
+            parts.append(
+                function(*(self.builder.shuffle_vector(v, ir.Constant(v.type, ir.Undefined), picks) for v in values))
+            )
+        while len(parts) > 1:
+            picks = ir.Constant(ir.VectorType(INT32, 2 * parts[0].type.count), list(range(2 * parts[0].type.count)))
+            parts = [self.builder.shuffle_vector(a, b, picks) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
+
+    @property
+    def picks(self) -> bool:
+        """Tells whether `picked` has an instruction: for floats in whole registers of 16."""
+        is_vector = isinstance(self.type, ir.VectorType)
+        return is_vector and isinstance(self.element, ir.FloatType) and self.bytes % WIDEST == 0
+
+    def picked(self, table: Sequence[float], which: Any) -> Any:
+        """Picks one of 16 or 32 numbers for each lane, by the lowest bits of an integer."""
+        kind = ir.VectorType(self.element, WIDEST // 4)
+        registers = [ir.Constant(kind, list(table[at : at + 16])) for at in range(0, len(table), 16)]
+        name = f"llvm.x86.avx512.{'permvar.sf' if len(registers) == 1 else 'vpermi2var.ps'}.512"
+
+        def pick(which: Any) -> Any:
+            arguments = [registers[0], which, *registers[1:]]
+            return self.builder.call(declared(self.builder, name, kind, arguments), arguments)
+
+        return self.by_registers(pick, which)
 
     def splat(self, scalar: Any) -> Any:
         """Copies a scalar to every lane."""
@@ -118,6 +156,24 @@ class Emitter:
     def store(self, value: Any, place: Any) -> None:
         """Stores at a pointer to the first element."""
         self.builder.store(value, self.builder.bitcast(place, self.type.as_pointer()), align=self.element_bytes)
+
+    def stream(self, value: Any, place: Any) -> None:
+        """Stores a whole register past the caches; the place must be aligned to it."""
+        kept = self.builder.store(
+            value, self.builder.bitcast(place, self.type.as_pointer()), align=min(self.bytes, WIDEST)
+        )
+        kept.set_metadata("nontemporal", self.builder.module.add_metadata([ir.Constant(INT32, 1)]))
+
+    def prefetch(self, place: Any) -> None:
+        """Asks for the cache line at a pointer, which need not be memory of ours, into the second-level cache."""
+        place = self.builder.bitcast(place, ir.IntType(8).as_pointer())
+        arguments = [place, *(ir.Constant(INT32, word) for word in (0, 2, 1))]  # to read, not nearest, data
+        self.builder.call(declared(self.builder, "llvm.prefetch.p0", ir.VoidType(), arguments), arguments)
+
+    @property
+    def bytes(self) -> int:
+        """Counts the bytes of a register."""
+        return self.element_bytes * (self.type.count if isinstance(self.type, ir.VectorType) else 1)
 
     @property
     def element_bytes(self) -> int:

@@ -132,6 +132,23 @@ square_root = intrinsic(_square_root)
 """`square_root(x)` of a `float64`, the machine's own instruction; NaN below zero."""
 
 
+def _settle(context: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        settled(builder)
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+def settled(builder: Any) -> None:
+    """Emits `settle`."""
+    builder.fence("seq_cst")
+
+
+settle = intrinsic(_settle)
+"""`settle()` waits until other threads see what was streamed: such stores are ordered by nothing else."""
+
+
 def _call(context: Any, function: Any, first: Any, second: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [INT64, INT64])

@@ -14,6 +14,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from topos_core.kernels.host import Host
+from topos_core.kernels.vocabulary.blocks import LINE
 from topos_core.kernels.vocabulary.emitter import INT64, Emitter
 from topos_core.kernels.vocabulary.scalar import Scalar
 from topos_core.kernels.vocabulary.turning import riffled
@@ -22,28 +23,33 @@ Step = Callable[[Emitter, Sequence[Any]], Any]
 """Computes one result from the loaded operands, on a scalar or on a vector register."""
 
 
-def row_map(host: Host, scalar: Scalar, strides: Sequence[int], step: Step, values: int = 0) -> Any:
+def row_map(
+    host: Host, scalar: Scalar, strides: Sequence[int], step: Step, values: int = 0, *, streams: bool = False
+) -> Any:
     """Makes `map(target, source..., value..., count)`: target[i] = step(source[i * stride]..., value...).
 
     Args:
         strides: One per source, 1 or 2, in elements.
         step: Emits the computation.
         values: How many operands are the same scalar for the whole row.
+        streams: Whether the map takes one argument more: not 0 where results are to be stored past the caches, as far as
+            the machine can and `target` lies on a cache line. The first source is then asked for that many bytes early,
+            and whoever calls it ends with `settle`.
     """
     lanes = host.lanes(scalar.name)
 
     def mapped(context: Any, *arguments: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            target, sources = given[0], given[1 : 1 + len(strides)]
-            constants, count = given[1 + len(strides) : -1], given[-1]
-            _Map(builder, host, scalar, lanes, tuple(strides), step).write(target, sources, constants, count)
+            target, sources, rest = given[0], given[1 : 1 + len(strides)], given[1 + len(strides) :]
+            constants, count, streamed = rest[:values], rest[values], rest[values + 1] if streams else None
+            _Map(builder, host, scalar, lanes, tuple(strides), step).write(target, sources, constants, count, streamed)
             return context.get_dummy_value()
 
         addresses = (types.int64,) * (1 + len(strides))
-        return types.void(*addresses, *(scalar.numba,) * values, types.int64), generate
+        return types.void(*addresses, *(scalar.numba,) * values, *(types.int64,) * (1 + streams)), generate
 
     names = ["context", "target", *(f"source{k}" for k in range(len(strides)))]
-    names += [*(f"value{k}" for k in range(values)), "count"]
+    names += [*(f"value{k}" for k in range(values)), "count", *(["streamed"] if streams else [])]
     return with_arity(mapped, names)
 
 
@@ -99,7 +105,9 @@ class _Map:
         self.vector = Emitter(builder, ir.VectorType(scalar.llvm, lanes))
         self.single = Emitter(builder, scalar.llvm)
 
-    def write(self, target: Any, sources: Sequence[Any], constants: Sequence[Any], count: Any) -> None:
+    def write(
+        self, target: Any, sources: Sequence[Any], constants: Sequence[Any], count: Any, streamed: Any = None
+    ) -> None:
         builder = self.builder
         pointers = [builder.inttoptr(address, self.scalar.llvm.as_pointer()) for address in (target, *sources)]
         splats = [self.vector.splat(value) for value in constants]
@@ -109,15 +117,38 @@ class _Map:
         whole = builder.sub(count, ir.Constant(INT64, spare))
         whole = builder.select(builder.icmp_signed("<", whole, ir.Constant(INT64, 0)), ir.Constant(INT64, 0), whole)
         whole = builder.mul(builder.sdiv(whole, lanes), lanes)
-        with cgutils.for_range_slice(builder, ir.Constant(INT64, 0), whole, lanes, inc=True) as (at, _):
-            loaded = [
-                self.load(pointer, stride, at) for pointer, stride in zip(pointers[1:], self.strides, strict=True)
-            ]
-            self.vector.store(self.step(self.vector, [*loaded, *splats]), builder.gep(pointers[0], [at]))
+        if streamed is not None and self.vector.bytes == LINE:
+            aligned = builder.icmp_signed(
+                "==", builder.and_(target, ir.Constant(INT64, LINE - 1)), ir.Constant(INT64, 0)
+            )
+            asked = builder.and_(aligned, builder.icmp_signed("!=", streamed, ir.Constant(INT64, 0)))
+            ahead = builder.sdiv(streamed, ir.Constant(INT64, self.scalar.bytes))
+            with builder.if_else(asked) as (past, through):
+                with past:
+                    self.registers(pointers, splats, whole, ahead)
+                with through:
+                    self.registers(pointers, splats, whole)
+        else:
+            self.registers(pointers, splats, whole)
         if self.host.masked:
             self.masked_tail(pointers, splats, whole, count)
         else:
             self.scalar_tail(pointers, constants, whole, count)
+
+    def registers(self, pointers: Sequence[Any], splats: Sequence[Any], end: Any, ahead: Any = None) -> None:
+        """Runs whole registers; where `ahead` is given, results are streamed and the first source asked for so early."""
+        builder = self.builder
+        first, lanes = ir.Constant(INT64, 0), ir.Constant(INT64, self.lanes)
+        with cgutils.for_range_slice(builder, first, end, lanes, inc=True) as (at, _):
+            loaded = [
+                self.load(pointer, stride, at) for pointer, stride in zip(pointers[1:], self.strides, strict=True)
+            ]
+            target, result = builder.gep(pointers[0], [at]), self.step(self.vector, [*loaded, *splats])
+            if ahead is None:
+                self.vector.store(result, target)
+            else:
+                self.vector.prefetch(builder.gep(pointers[1], [builder.add(at, ahead)]))
+                self.vector.stream(result, target)
 
     def load(self, pointer: Any, stride: int, at: Any) -> Any:
         builder = self.builder

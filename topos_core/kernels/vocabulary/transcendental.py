@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from topos_core.kernels.vocabulary.emitter import Emitter
+from topos_core.kernels.vocabulary.pieces import in_pieces, pieces
 from topos_core.ops.erf import formula
 
 
@@ -51,6 +52,7 @@ _TANH_P: Final = (
 )  # fmt: skip
 _TANH_Q: Final = (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)
 _TANH_ONE: Final = 9.011  # tanh rounds to 1 from here on
+_ERF_ONE: Final = 3.92  # erf rounds to 1 from here on
 _TANH_NEAR: Final = 0.35  # below it, f64 uses the series; above, 1 - exp(-2|x|) loses at most two bits
 
 # f32 gelu by erf: x * (1/2 + x * P(t)), t = 2 x^2 / limit^2 - 1; minimax of x * P(t) - erf(x / sqrt 2) / 2 on |x| <= 5.4, 2.8e-8.
@@ -64,6 +66,8 @@ _GELU_P: Final = (
 
 def exp(e: Emitter, x: Any) -> Any:
     """Emits exp(x)."""
+    if e.picks:
+        return _picked_exp(e, x)
     builder, rule = e.builder, _F64 if e.element_bytes == 8 else _F32
     x = e.at_most(e.at_least(x, e.constant(rule.low)), e.constant(rule.high))
     shifted = e.fma(x, e.constant(1 / math.log(2)), e.constant(rule.magic))
@@ -81,6 +85,27 @@ def exp(e: Emitter, x: Any) -> Any:
         factor = builder.bitcast(builder.shl(biased, e.constant(rule.mantissa, e.integer)), e.type)
         y = e.mul(y, factor)
     return y
+
+
+def _picked_exp(e: Emitter, x: Any, *, negative: bool = False) -> Any:
+    """exp(x) = 2^(n / 16) * exp(r), n = round(16 x / log 2): a power out of a table, and three terms less."""
+    x = e.at_least(x, e.constant(_F32.low))
+    if not negative:
+        x = e.at_most(x, e.constant(_F32.high))
+    shifted = e.fma(x, e.constant(1 / math.log(2)), e.constant(_F32.magic / 16))
+    n = e.builder.fsub(shifted, e.constant(_F32.magic / 16))
+    if negative:
+        r = e.fma(n, e.constant(-math.log(2)), x)
+    else:
+        r = e.fma(n, e.constant(-_F32.log2_low), e.fma(n, e.constant(-_F32.log2_high), x))
+    power = e.picked([2.0 ** (k / 16) for k in range(16)], e.builder.bitcast(shifted, e.integer))
+    more = e.mul(r, e.polynomial(r, (1 / 6, 0.5, 1.0)))
+    return e.scaled(e.fma(power, more, power), n)
+
+
+def exp_below(e: Emitter, x: Any) -> Any:
+    """Emits exp(x) for x that is no larger than 0, or hardly; its relative error grows to 3 ulp at -88."""
+    return _picked_exp(e, x, negative=True) if e.picks else exp(e, x)
 
 
 def tanh(e: Emitter, x: Any) -> Any:
@@ -102,7 +127,11 @@ def tanh(e: Emitter, x: Any) -> Any:
 
 
 def erf(e: Emitter, x: Any) -> Any:
-    """Emits erf(x) by the formula of `ops/erf.py`."""
+    """Emits erf(x), in narrow registers by the formula of `ops/erf.py`."""
+    if e.picks:
+        found = in_pieces(e, x, pieces(math.erf, _ERF_ONE, 2 / math.sqrt(math.pi), 6))
+        known = e.builder.fcmp_ordered("ord", x, x)
+        return e.builder.select(known, with_sign_of(e, found, x), x)
     rule = formula("f64" if e.element_bytes == 8 else "f32")
     near = e.fma(x, e.polynomial(e.mul(x, x), rule.small), x)
     magnitude = absolute(e, x)
@@ -146,7 +175,23 @@ def activation(e: Emitter, name: str, x: Any) -> Any:
     return ACTIVATIONS[name](e, x)
 
 
+def _share(e: Emitter, x: Any, half: Callable[[float], float]) -> Any:
+    """Emits x * (1/2 + half(x)) for an odd function that is 1/2 from 5.4 on, where 3e-8 are left out."""
+    found = in_pieces(e, x, pieces(half, _GELU_LIMIT, half(1e-6) / 1e-6, 5))
+    return e.mul(x, e.add(with_sign_of(e, found, x), e.constant(0.5)))
+
+
+def _half_erf(x: float) -> float:
+    return 0.5 * math.erf(x / math.sqrt(2))
+
+
+def _half_tanh(x: float) -> float:
+    return 0.5 * math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+
+
 def _gelu_erf(e: Emitter, x: Any) -> Any:
+    if e.picks:
+        return _share(e, x, _half_erf)
     if e.element_bytes == 8:
         share = e.fma(erf(e, e.mul(x, e.constant(math.sqrt(0.5)))), e.constant(0.5), e.constant(0.5))
         return e.mul(x, share)
@@ -158,6 +203,8 @@ def _gelu_erf(e: Emitter, x: Any) -> Any:
 
 def _gelu_tanh(e: Emitter, x: Any) -> Any:
     """(1 + tanh(u)) / 2 is 1 / (1 + exp(-2 u)), which does not cancel below zero."""
+    if e.picks:
+        return _share(e, x, _half_tanh)
     root = 2 * math.sqrt(2 / math.pi)
     minus_twice = e.mul(x, e.fma(e.mul(x, x), e.constant(-0.044715 * root), e.constant(-root)))
     return e.mul(x, _reciprocal_of_one_more(e, exp(e, minus_twice)))
