@@ -11,12 +11,11 @@ from typing import Final
 import numpy as np
 
 from topos_core.kernels.library import Kernel
-from topos_core.kernels.vocabulary.blocks import LINE
+from topos_core.kernels.vocabulary.blocks import LINE, PAGE
 from topos_core.kernels.watching import Start, watch
 from topos_core.kernels.workers import run_on
 
 ALIGNMENT: Final = LINE
-PAGE: Final = 4096
 SPARE: Final = LINE // 8 + 1
 """Words behind a block: the counters of a job that runs on its caller alone, as `vocabulary/sharing.py` tells."""
 STREAMED_BYTES: Final = 12 << 20

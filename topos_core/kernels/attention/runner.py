@@ -18,7 +18,7 @@ from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spac
 from topos_core.kernels.library import Kernel, kernel
 from topos_core.kernels.rows import Rows, copied_rows, dense_rows, rows_of, scatter
 from topos_core.kernels.tiles import tiles
-from topos_core.kernels.vocabulary.blocks import ATTENTION, KEYS, TILE
+from topos_core.kernels.vocabulary.blocks import ATTENTION, KEYS, PAGE, TILE
 from topos_core.matching.facts import CoreFacts
 from topos_core.ops.cast import cast_array
 from topos_core.tape.type import numpy_dtype
@@ -27,8 +27,6 @@ SCORES_BYTES: Final = 512 << 10
 """Of a block's scores: they stay in a core's second-level cache."""
 BLOCK_ROWS: Final = 32
 THREAD_FLOPS: Final = 400_000
-PAGE: Final = 4096
-"""Bytes that are readable together on every machine."""
 REMEMBERED: Final = 8
 """Cuts per match; more than one is rare."""
 LABELS: Final = {

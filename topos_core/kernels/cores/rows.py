@@ -12,7 +12,7 @@ import numpy as np
 from topos_core.kernels.cores.shape import Extents, dense_extents, gathered, scattered, vector_of
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, streamed, template
 from topos_core.kernels.library import Kernel, kernel
-from topos_core.kernels.vocabulary.blocks import ROWS
+from topos_core.kernels.vocabulary.blocks import PAGE, ROWS
 from topos_core.matching.facts import CoreFacts
 from topos_core.ops.cast import cast_array
 from topos_core.tape.type import numpy_dtype
@@ -26,8 +26,6 @@ SCRATCH_ROWS: Final = 5
 ITEM_BYTES: Final = 256 << 10
 ROW_BYTES: Final = 16 << 10
 """Of a row that may wait in a worker's scratch, so that its result is stored once."""
-PAGE: Final = 4096
-"""Processors that see what is read next see no further than this; so many bytes early, or a row early, is asked for what follows."""
 THREAD_BYTES: Final = 64 << 10
 """Of x, below which another thread costs more than it does."""
 
@@ -114,6 +112,7 @@ class Runner:
             COLUMNS if inner > 1 else max(1, min(-(-outer // (4 * threads)), ITEM_BYTES // (count * x.itemsize) or 1))
         )
         items = outer * -(-inner // chunk) if inner > 1 else -(-outer // chunk)
+        # processors that see what is read next see no further than a page: what follows is asked for so early, or a row early
         words = {
             "items": items, "outer": outer, "count": count, "inner": inner, "chunk": chunk, "x": address_of(x),
             "out": address_of(target), "epsilon": address_of(self.epsilon), "scratch": scratch.address,

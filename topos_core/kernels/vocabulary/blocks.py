@@ -9,6 +9,8 @@ from typing import Final
 
 LINE: Final = 64
 """Bytes of a cache line."""
+PAGE: Final = 4096
+"""Bytes that are readable together on every machine."""
 
 
 TILE: Final = (
