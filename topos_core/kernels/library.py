@@ -166,12 +166,18 @@ def _alone() -> threading.RLock:
     """Gives the lock of LLVM's and numba's compilers, which serve one thread at a time.
 
     A fork waits for it: a child of a thread that forks while another one imports or compiles would wait for ever for locks
-    whose holder it does not have.
+    whose holder it does not have. What is registered last is taken first, so the modules whose own locks a fork takes come
+    before: numba imports them, and a fork that had logging's lock would wait here for a thread that waits for that one.
     """
+    for taken_by_forks in ("logging", "concurrent.futures.thread"):
+        importlib.import_module(taken_by_forks)
     lock = threading.RLock()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
     return lock
+
+
+_alone()  # before any thread can need it: a fork while it is made would not wait
 
 
 @cache
