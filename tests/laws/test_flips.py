@@ -15,10 +15,12 @@ from topos_core.matching.match import Match
 from topos_core.plan.decision import Decision
 from topos_core.plan.planner import Planner
 from topos_core.plan.request import Request
+from topos_core.recording.trace import trace
 from topos_core.tape.tape import Tape
 
 SEEDS = (101, 103, 107, 109)
 MANY = range(200, 300)
+PRODUCTS = ((1, 768, 768), (256, 768, 768), (512, 256, 1024), (512, 512, 512))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,13 @@ def flips(tape: Tape, most: int = 12) -> Counter[Any]:
 
 def test_random_layers_flip_where_they_say():
     assert sum(flips(layered(seed)).total() for seed in SEEDS) > len(SEEDS)
+
+
+def test_products_flip_where_they_say():
+    told: Counter[Any] = Counter()
+    for rows, inner, columns in PRODUCTS:
+        told += flips(trace(lambda x, w: x @ w, x=f"f32[{rows},{inner}]", w=f"f32[{inner},{columns}]"))
+    assert told["efficiency"] > 1
 
 
 @pytest.mark.conformance

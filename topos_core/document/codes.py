@@ -70,8 +70,8 @@ _CODES: Final = (
         "note",
         False,
         "The pattern matches, but the faster form would not be faster: the predicted time of the kernel is not below "
-        "that of the recorded ops on the request's machine profile. Both numbers are told. `--cost always` takes it anyway. "
-        "A kernel predicted to be about as fast, and small ops that no layer was missed in, are counted but are no finding.",
+        "that of the recorded ops on the request's machine profile. Both numbers are told, and where one term decides, at "
+        "which value the region would be taken. `--cost always` takes it anyway. A kernel predicted to be about as fast, and small ops that no layer was missed in, are counted but are no finding.",
     ),
     Code(
         "TP203",
