@@ -82,8 +82,7 @@ def empty(program: Program) -> list[int]:
 
 def scratch(plan: PlanData) -> int:
     """Counts the most that a step takes beside its buffers."""
-    taken = [d.offer.temporary_bytes for d in plan.taken if d.offer is not None]
-    return max((*taken, *(placement.temporary_bytes for placement in plan.places)), default=0)
+    return max(plan.liveness.scratch, default=0)
 
 
 def examples() -> list[Any]:

@@ -70,7 +70,7 @@ def place(tape: Tape, value: int, places: Callable[[int], Placed]) -> Placement:
             if tape.ops[operand].type.shape == op.type.shape and 0 not in strides:
                 if strides == fresh.placed.strides:
                     return fresh
-                return fresh._replace(placed=Placed(value, _ordered_like(op.type.shape, strides)))
+                return fresh._replace(placed=Placed(value, ordered_like(op.type.shape, strides)))
     return fresh
 
 
@@ -142,7 +142,8 @@ def _fresh(op: Op, value: int) -> Placement:
     return Placement(Placed(value, contiguous_strides(op.type.shape)), op.type.bytes)
 
 
-def _ordered_like(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+def ordered_like(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """Gives the strides of dense memory whose axes follow each other as in an array of such strides."""
     result = [0] * len(shape)
     stride = 1
     for axis in sorted(range(len(shape)), key=lambda k: (abs(strides[k]), -k)):

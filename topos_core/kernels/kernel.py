@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:  # servers read the names below from here, and load no NumPy
     from topos_core.cost.work import Work
+    from topos_core.kernels.scratch import Stage
     from topos_core.matching.match import Match
     from topos_core.tape.tape import Tape
 
@@ -37,12 +38,13 @@ class Offer(NamedTuple):
         exact: Whether its result is bit-identical to the recorded ops.
         envelope: Its error where it is not exact.
         efficiency: Fraction of the machine's peak that the kernel reaches (modelled time = work / (peak * efficiency)).
-        temporary_bytes: Scratch that the kernel needs while it runs.
+        temporary_bytes: Scratch that the kernel holds from beginning to end, wherever its operands lie.
         calls: What starting it costs, in calls of a plain kernel: vectors that are made ready first count here.
         any_order: Whether the root may have any order of axes in memory at no extra cost; else it should be C-contiguous.
         in_place: Bindings that the root may be written over: every element is read where it is written, and nowhere else.
         range: Why it gives numbers where recorded steps overflow: `shift` subtracts the largest exponent first, `f32` keeps the
             steps of f16 ops in f32; None where it overflows as recorded.
+        stages: What runs one after the other: each one's copies of operands and scratch of its own.
     """
 
     kernel: str
@@ -55,6 +57,12 @@ class Offer(NamedTuple):
     any_order: bool = False
     in_place: tuple[str, ...] = ()
     range: Literal["shift", "f32"] | None = None
+    stages: tuple[Stage, ...] = ()
+
+    @property
+    def least_temporary_bytes(self) -> int:
+        """Counts the scratch of a run whose operands lie as the kernel reads them."""
+        return self.temporary_bytes + max((stage.least_bytes for stage in self.stages), default=0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,6 @@ class Prepared(Protocol):
     Safe to run from several threads at a time.
     """
 
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts the memory that one run needs beside its operands and results, on one thread."""
-        ...
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs it.
 

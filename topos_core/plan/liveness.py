@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from topos_core.cost.memory import Placed, Placement, contiguous_strides, place
 from topos_core.kernels.kernel import Offer
+from topos_core.kernels.scratch import Copied, Reading
+from topos_core.matching.match import Match
 from topos_core.ops.catalog import definitions
 from topos_core.plan.order import reading_order
 from topos_core.plan.schedule import Schedule, Step
@@ -36,6 +38,7 @@ class Liveness:
 
     Args:
         bytes: Live bytes after each step of the schedule.
+        scratch: What each step holds beside its operands and results while it runs.
         peak_bytes: The most that lives at once, a step's result and scratch beside its operands included.
         peak_step: The step at which that happens; 0 where nothing runs.
         buffers: In the order in which they are made.
@@ -44,6 +47,7 @@ class Liveness:
     """
 
     bytes: tuple[int, ...]
+    scratch: tuple[int, ...]
     peak_bytes: int
     peak_step: int
     buffers: tuple[Buffer, ...]
@@ -75,7 +79,7 @@ def liveness(
     buffers = tuple(
         Buffer(value, size, made, walk.dropped.get(value)) for value, (size, made) in walk.allocated.items()
     )
-    return Liveness(tuple(walk.curve), walk.peak, walk.peak_step, buffers, walk.written, walk.over)
+    return Liveness(tuple(walk.curve), tuple(walk.scratch), walk.peak, walk.peak_step, buffers, walk.written, walk.over)
 
 
 class _Walk:
@@ -100,6 +104,7 @@ class _Walk:
         self.written: dict[int, Placed] = {}
         self.over: dict[int, int] = {}
         self.curve: list[int] = []
+        self.scratch: list[int] = []
         self.live = self.peak = self.peak_step = 0
         self.steps_by_read: dict[int, list[Step]] = {}
         if any(offer.any_order for offer in offers.values()):
@@ -112,6 +117,7 @@ class _Walk:
             temporary, made = self.recorded_step(step)
         else:
             temporary, made = self.taken_step(step)
+        self.scratch.append(temporary)
         for value, placed, size in made:
             self.places[value] = placed
             self.readers[placed.base] = self.readers.get(placed.base, 0) + 1
@@ -170,7 +176,21 @@ class _Walk:
                     (value, Placed(first, contiguous_strides(kind.shape)), 0 if value in others else kind.bytes)
                 )
         self.written.update((value, placed) for value, placed, _ in made)
-        return 0 if offer is None else offer.temporary_bytes, made
+        return 0 if offer is None else self.scratch_bytes(match, offer, strides), made
+
+    def scratch_bytes(self, match: Match, offer: Offer, written: tuple[int, ...]) -> int:
+        """Counts what a kernel holds beside its operands and results: copies of operands that lie otherwise than it reads."""
+
+        def copied(name: str, read: Reading) -> Copied:
+            value = match.bindings[name] if name in match.bindings else match.named[name][0]
+            kind = self.tape.ops[value].type
+            if name in match.named:
+                return read.copied(kind, contiguous_strides(kind.shape), written)
+            if read.once and (value in self.folded or self.tape.ops[value].name in ("parameter", "constant")):
+                return Copied(0, 0)
+            return read.copied(kind, self.places[value].strides, written)
+
+        return offer.temporary_bytes + max((stage.scratch_bytes(copied) for stage in offer.stages), default=0)
 
     def ending(self, step: Step, operands: Sequence[int], strides: tuple[int, ...]) -> int | None:
         """Gives an operand that a result may be written over: this step is the last to read its buffer, which it fills."""

@@ -173,7 +173,7 @@ def price_after(offer: Offer, before: Before, seconds: float) -> dict[str, Numbe
         "calls_before": Number(before.calls, "call", "counted"),
         "calls_after": Number(1, "call", "counted"),
         "interior_bytes": Number(before.interior_bytes, "byte", "counted"),
-        "temporary_bytes": Number(offer.temporary_bytes, "byte", "counted"),
+        "temporary_bytes": Number(offer.least_temporary_bytes, "byte", "counted"),
         "seconds_before": Number(before.seconds, "second", "modelled"),
         "seconds_after": Number(seconds, "second", "modelled"),
         "benefit": Number(before.seconds - seconds, "second", "modelled"),

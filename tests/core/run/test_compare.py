@@ -48,8 +48,6 @@ def test_a_wrong_kernel_is_outside_and_float64_says_by_how_much():
     program = make_program(plan)
 
     class Wrong:
-        scratch_bytes = 0
-
         def run(self, bindings, out, threads):
             out["result"][...] = 0.5
 

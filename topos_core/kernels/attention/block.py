@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topos_core.kernels.attention import runner as attention
+from topos_core.kernels.attention.offering import LABELS
 from topos_core.kernels.launch import carved
 from topos_core.kernels.layouts import restore
 from topos_core.kernels.products.projections import Layer, Projections
@@ -32,12 +33,6 @@ class Runner:
     output: Layer
     facts: CoreFacts
 
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts the projected values, what attention gives, and what the kernel that needs most needs."""
-        parts = (self.projections.scratch_bytes, self.attention.scratch_bytes, self.output.runner.scratch_bytes)
-        return sum(self._sizes()) * self.attention.dtype.itemsize + max(parts)
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         if not out["result"].size:
@@ -45,7 +40,7 @@ class Runner:
         *projected, memory = carved(self.attention.dtype, self._sizes())
         sides = self.projections.run(bindings, projected, threads)
         given = {SIDES[name]: array for name, array in sides.items()}
-        given |= {name: bindings[name] for name in attention.LABELS if name in bindings}
+        given |= {name: bindings[name] for name in LABELS if name in bindings}
         rows = memory.reshape(self.facts.extents["b"], self.facts.extents["r"])
         seen = restore(rows, self.facts.layouts["x"], ("b", "r"))
         self.attention.run(given, {"result": seen}, threads)

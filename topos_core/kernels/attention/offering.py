@@ -2,8 +2,46 @@
 
 from __future__ import annotations
 
+import math
+from typing import Final
+
+from topos_core.cost.memory import contiguous_strides
 from topos_core.kernels.cores.offering import Cost
+from topos_core.kernels.scratch import Moved, ReadRows, Stage, computed, moved_result
 from topos_core.matching.facts import CoreFacts
+from topos_core.tape.type import TensorType, numpy_dtype
+
+LABELS: Final = {
+    "q": ("i", "d"), "k": ("j", "d"), "v": ("j", "e"), "mask": ("i", "j"), "keep": ("i", "j"), "bias": ("i", "j"),
+    "drop": ("i", "j"),
+}  # fmt: skip
+"""The labels of a row, by binding."""
+
+
+def attention_stage(facts: CoreFacts, root: TensorType, bound: bool = True) -> Stage:
+    """Tells what a run copies and makes elsewhere: keys lie in panels, other operands in rows.
+
+    Args:
+        facts: The attention's.
+        root: Its result, and the recorded dtype.
+        bound: Whether the match binds its operands; else they are dense memory of a block.
+    """
+    extents, running = facts.extents, computed(root.dtype)
+    names = [name for name in LABELS if name in facts.layouts and (bound or name not in "qkv")]
+    reads = tuple(
+        (name, ReadRows(
+            running, facts.layouts[name], LABELS[name],
+            extents["b"] * extents[LABELS[name][0]] * extents[LABELS[name][1]], beside=True,
+        ))
+        for name in names
+    )  # fmt: skip
+    written = ReadRows(running, facts.result, ("i", "e"), root.size, beside=True)
+    kind = root if root.dtype == running else root._replace(dtype=running)
+    elsewhere = Moved(0, 0)
+    if bound and (root.dtype != running or written.copied(kind, contiguous_strides(root.shape), ()).kept):
+        elsewhere = moved_result(root, False)
+    panels = math.prod(facts.layouts["k"].shape) * numpy_dtype(running).itemsize
+    return Stage(reads, panels + elsewhere.bytes, elsewhere.bringing)
 
 
 def attention_cost(facts: CoreFacts) -> tuple[Cost, int]:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from topos_core.kernels.attention.offering import LABELS
 from topos_core.kernels.convolution.tables import tile_table
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
@@ -29,10 +30,6 @@ BLOCK_ROWS: Final = 32
 THREAD_FLOPS: Final = 400_000
 REMEMBERED: Final = 8
 """Cuts per match; more than one is rare."""
-LABELS: Final = {
-    "q": ("i", "d"), "k": ("j", "d"), "v": ("j", "e"), "mask": ("i", "j"), "keep": ("i", "j"), "bias": ("i", "j"),
-    "drop": ("i", "j"),
-}  # fmt: skip
 
 _K: Final = {name: place for place, name in enumerate(KEYS)}
 _A: Final = {name: place for place, name in enumerate(ATTENTION)}
@@ -79,13 +76,6 @@ class Runner:
     attend: Kernel
     causal: str | None
     cuts: dict[tuple[Any, ...], Cut]
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts the keys in panels and one worker's scores."""
-        width, panels = self._panels()
-        packed = self.facts.extents["b"] * panels * self.facts.extents["d"] * width * self.dtype.itemsize
-        return packed + self._slot()["slot_bytes"]
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""

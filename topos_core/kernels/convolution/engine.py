@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from topos_core.kernels.convolution.geometry import Problem, image_offsets, planes, reads_in_place
+from topos_core.kernels.convolution.geometry import Problem, image_offsets, lies_densely, planes, reads_in_place
 from topos_core.kernels.convolution.plane_copy import copy_block, residues_of
 from topos_core.kernels.convolution.tables import tile_table
 from topos_core.kernels.host import host
@@ -111,11 +111,6 @@ class Engine:
         self.epilogue = epilogue
         self.cuts: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Cut] = {}
 
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts what one run on one thread needs beside its operands and result, planes included."""
-        return self._plane_bytes() + self._slot_bytes(self._chunk_vectors(1), False)
-
     def run(self, image: tuple[int, ...], out: tuple[int, ...], operands: Operands, threads: int) -> None:
         """Runs it.
 
@@ -157,7 +152,7 @@ class Engine:
         return cut
 
     def _cut(self, threads: int, strides: tuple[int, ...], out: tuple[int, ...]) -> Cut:
-        in_place = reads_in_place(self.problem) and self._lies_densely(strides)
+        in_place = reads_in_place(self.problem) and lies_densely(self.problem, strides)
         vectors = self._chunk_vectors(threads)
         slot = spaced(self._slot_bytes(vectors, in_place), threads)
         offsets = image_offsets(self.problem, *strides[1:]) if in_place else self.planes.offsets
@@ -264,13 +259,6 @@ class Engine:
         runs = aligned(8 * len(TILE)) + aligned(self._lane_bytes() * (vectors + self.tiles.widest))
         copied = self.problem.steps * self.tiles.widest * self.lanes * self.dtype.itemsize if in_place else 0
         return aligned(runs + self._sums_bytes() + copied) + 64
-
-    def _lies_densely(self, strides: tuple[int, ...]) -> bool:
-        """Tells whether image rows follow each other closely enough to be read as flat positions."""
-        height, width = strides[3:]
-        if min(strides) < 0 or (self.problem.image[2] > 1 and width != 1):
-            return False
-        return self.problem.result[1] == 1 or self.problem.result[2] <= height <= 2 * self.problem.result[2]
 
     def _plane_bytes(self) -> int:
         channels = self.source.batch * self.source.groups * self.source.channels

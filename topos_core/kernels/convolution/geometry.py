@@ -7,8 +7,11 @@ zero columns allow.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -133,6 +136,29 @@ class Planes:
 
 def planes(convolution: Problem) -> Planes:
     """Lays out the planes of a convolution."""
+    residues, extents, pitch, slice_, phase, shared = _laid(convolution)
+    offsets = _plane_offsets(convolution, list(residues), pitch, slice_, phase)
+    return Planes(three(residues), three(extents), pitch, slice_, phase, shared, offsets)
+
+
+def plane_elements(convolution: Problem) -> int:
+    """Counts the elements of all planes of a convolution."""
+    residues, *_, phase, _ = _laid(convolution)
+    return convolution.batch * convolution.groups * convolution.channels * math.prod(map(len, residues)) * phase
+
+
+class _Laid(NamedTuple):
+    """What `Planes` says, its offsets left out."""
+
+    residues: tuple[tuple[int, ...], ...]
+    extents: tuple[int, ...]
+    pitch: int
+    slice: int
+    phase: int
+    tail: int
+
+
+def _laid(convolution: Problem) -> _Laid:
     residues, reaches = [], []
     for window in convolution.windows:
         taps = [tap * window.dilation for tap in range(window.size)]
@@ -143,8 +169,7 @@ def planes(convolution: Problem) -> Planes:
     pitch = extents[2] - shared
     slice_ = extents[1] * pitch
     phase = extents[0] * slice_ + shared
-    offsets = _plane_offsets(convolution, residues, pitch, slice_, phase)
-    return Planes(three(tuple(residues)), three(extents), pitch, slice_, phase, shared, offsets)
+    return _Laid(tuple(residues), extents, pitch, slice_, phase, shared)
 
 
 def _shared_columns(convolution: Problem, residues: tuple[int, ...], width: int) -> int:
@@ -181,6 +206,28 @@ def reads_in_place(convolution: Problem) -> bool:
         window.low == window.high == 0 and window.stride == 1 and window.base_dilation == 1
         for window in convolution.windows
     )
+
+
+def lies_densely(convolution: Problem, strides: Sequence[int]) -> bool:
+    """Tells whether image rows follow each other closely enough to be read as flat positions.
+
+    Args:
+        convolution: What reads them.
+        strides: Of batch, channel, depth, height, width, in elements.
+    """
+    height, width = strides[3:]
+    if min(strides) < 0 or (convolution.image[2] > 1 and width != 1):
+        return False
+    return convolution.result[1] == 1 or convolution.result[2] <= height <= 2 * convolution.result[2]
+
+
+def masks_fit(convolution: Problem, strides: Sequence[int]) -> bool:
+    """Tells whether taps can read the image itself, those outside of it masked; strides as for `lies_densely`."""
+    if convolution.image[0] != 1 or convolution.result[0] != 1:
+        return False
+    if any(window.stride != 1 or window.base_dilation != 1 for window in convolution.windows):
+        return False
+    return lies_densely(convolution, strides)
 
 
 def image_offsets(convolution: Problem, channel: int, depth: int, height: int, width: int) -> np.ndarray:

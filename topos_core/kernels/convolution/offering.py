@@ -9,10 +9,12 @@ from topos_core.cost.work import Work
 from topos_core.kernels.convolution.choice import WINOGRAD, by_tiles
 from topos_core.kernels.convolution.geometry import KNOWN, Problem, pair, problem
 from topos_core.kernels.convolution.phases import least_flops, phases_of
-from topos_core.kernels.convolution.winograd import products_of
+from topos_core.kernels.convolution.reading import ReadAlike, ReadKernel, convolution_stage, read_image
+from topos_core.kernels.convolution.winograd import products_of, whole_tiles
 from topos_core.kernels.cores.offering import Cost, blended
 from topos_core.kernels.envelopes import envelope, unmeasured
 from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.scratch import Reading, Stage, computed, moved_result
 from topos_core.matching.facts import ConvolutionFacts, DepthwisePointwiseFacts
 from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.match import Match
@@ -45,12 +47,16 @@ def offer_convolution(
     tiled = by_tiles(tape, match, facts, terms.off)
     counted = _counted(facts, _lanes(tape, match))
     cost = Cost(products_of(problem(facts)), TILED_EFFICIENCY) if tiled else counted.cost
-    kernel = tape.ops[match.bindings["kernel"]].type
+    kernel, root, whole = tape.ops[match.bindings["kernel"]].type, tape.ops[match.root].type, problem(facts)
+    runs = [whole_tiles(whole)] if tiled else [phase.problem for phase in phases_of(whole)] or [whole]
+    image = read_image(root.dtype, facts, whole, runs, tiled)
+    labels = ("b", "g", "f", *(role for role in whole.roles if role))
     return _priced(
         tape, match, terms, kernel=TILED if tiled else counted.kernel, measured_as=WINOGRAD if tiled else match.pattern,
         cost=cost._replace(flops=cost.flops + extra_flops) if extra_flops else cost, transcendentals=transcendentals,
         extra_bytes=extra_bytes + (3 * kernel.bytes if tiled else 0),
         planes=counted.plane_elements * _computed_bytes(tape, match),
+        stages=(convolution_stage(facts, root, image, labels, "residual" in match.bindings),),
     )  # fmt: skip
 
 
@@ -88,7 +94,22 @@ def offer_separable(tape: Tape, match: Match, facts: DepthwisePointwiseFacts, te
         tape, match, terms, kernel="depthwise convolution in the cache of the pointwise one", measured_as=match.pattern,
         cost=blended(costs), transcendentals=transcendentals, extra_bytes=root.bytes if facts.pointwise.residual else 0,
         planes=_plane_elements(first) * _computed_bytes(tape, match) if strided else 0,
+        stages=(Stage(_separable_reads(match, facts, first, root.dtype), *moved_result(root, True)),),
     )  # fmt: skip
+
+
+def _separable_reads(
+    match: Match, facts: DepthwisePointwiseFacts, first: Problem, dtype: str
+) -> tuple[tuple[str, Reading], ...]:
+    running = computed(dtype)
+    reads: list[tuple[str, Reading]] = [
+        ("depthwise_kernel", ReadKernel(running, facts.depthwise.convolution)),
+        ("pointwise_kernel", ReadKernel(running, facts.pointwise.convolution)),
+        ("x", read_image(dtype, facts.depthwise.convolution, first, [first], False, masked=True)),
+    ]
+    if "pointwise_residual" in match.bindings:
+        reads.append(("pointwise_residual", ReadAlike(running)))
+    return tuple(reads)
 
 
 def _unfit(tape: Tape, match: Match, facts: ConvolutionFacts) -> Decline | None:
@@ -116,6 +137,7 @@ def _priced(
     transcendentals: int,
     extra_bytes: int,
     planes: int,
+    stages: tuple[Stage, ...],
 ) -> Offer | Decline:
     """Offers a kernel, unless its error is unknown or bits are asked for.
 
@@ -123,6 +145,7 @@ def _priced(
         measured_as: The row of the table of envelopes.
         extra_bytes: Read besides the image and kernels.
         planes: Bytes of a copy of the image.
+        stages: What the kernel copies and makes elsewhere.
     """
     root = tape.ops[match.root].type
     measured = envelope(measured_as, root.dtype)
@@ -138,7 +161,7 @@ def _priced(
     read = sum(tape.ops[v].type.bytes for name, v in match.bindings.items() if name == "x" or name.endswith("kernel"))
     work = Work(cost.flops, transcendentals, read + planes + extra_bytes, root.bytes + planes)
     return Offer(
-        kernel=kernel, work=work, exact=False, envelope=measured, efficiency=cost.efficiency, temporary_bytes=planes,
+        kernel=kernel, work=work, exact=False, envelope=measured, efficiency=cost.efficiency, stages=stages,
         any_order=root.dtype in ("f32", "f64"),  # others are computed wider and copied
     )  # fmt: skip
 

@@ -105,11 +105,6 @@ class Phases:
         self.convolution = convolution
         self.runs = [(phase, Engine(phase.problem, dtype, epilogue)) for phase in found]
 
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts what the largest phase needs: they run one after the other."""
-        return max(engine.scratch_bytes for _, engine in self.runs)
-
     def pieces(self, left: np.ndarray) -> list[np.ndarray] | None:
         """Gives each phase's part of a kernel [groups * rows, channels * taps]; None where it is not finite."""
         if not np.isfinite(left).all():

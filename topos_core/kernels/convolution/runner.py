@@ -62,14 +62,6 @@ class Runner:
     phases: Phases | None = None
     pieces: Sequence[np.ndarray] | None = None
 
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts planes and tile buffers, and what other dtypes need at the edges."""
-        straight = self.dtype == self.engine.dtype
-        others = [other.scratch_bytes for other in (self.winograd, self.phases) if other is not None]
-        least = max([self.engine.scratch_bytes, *others])
-        return least + (0 if straight else self._result_size() * self.engine.dtype.itemsize)
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         result = out["result"]

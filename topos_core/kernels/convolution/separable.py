@@ -21,7 +21,7 @@ from topos_core.kernels.convolution.engine import (
     Epilogue,
     Operands,
 )
-from topos_core.kernels.convolution.geometry import Problem
+from topos_core.kernels.convolution.geometry import Problem, masks_fit
 from topos_core.kernels.convolution.plane_copy import copy_block
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import address_of, aligned, spaced, template
@@ -117,14 +117,7 @@ class Separable(Engine):
 
     def _reads_image(self, strides: tuple[int, ...]) -> bool:
         """Tells whether taps can read the image itself, those outside of it masked."""
-        of = self.source
-        if not host().masked or min(strides) < 0 or of.image[0] != 1 or of.result[0] != 1:
-            return False
-        if any(window.stride != 1 or window.base_dilation != 1 for window in of.windows):
-            return False
-        if of.image[2] > 1 and strides[4] != 1:
-            return False
-        return of.result[1] == 1 or of.result[2] <= strides[3] <= 2 * of.result[2]
+        return host().masked and masks_fit(self.source, strides)
 
 
 class _Making(NamedTuple):

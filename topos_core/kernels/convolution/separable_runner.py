@@ -54,13 +54,6 @@ class Runner:
     images: dict[tuple[int, ...], tuple[int, ...]]
     results: dict[tuple[int, ...], tuple[int, ...]]
 
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts planes and tile buffers, and what other dtypes need at the edges."""
-        straight = self.dtype == self.engine.dtype
-        size = self.engine.problem.batch * self.engine.problem.rows * self.engine.problem.positions
-        return self.engine.scratch_bytes + (0 if straight else size * self.engine.dtype.itemsize)
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         result, dtype = out["result"], self.engine.dtype

@@ -107,7 +107,7 @@ class Winograd:
         self.lanes, self.tall = host().lanes(dtype), tiles(host()).tall
         height, width = convolution.result[1:]
         self.down, self.across = -(-height // SIDE), -(-width // SIDE)
-        self.padded = _whole_tiles(convolution, self.down * SIDE, self.across * SIDE)
+        self.padded = whole_tiles(convolution)
         self.planes = planes(self.padded)
         self.residues = residues_of(self.planes)
         self.kernel, self.copier = kernel("winograd", dtype), kernel("planes", dtype)
@@ -117,11 +117,6 @@ class Winograd:
         self.residual_last = residual_last
         self.cuts: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Cut] = {}
         self.pitches: dict[int, np.ndarray] = {}
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts what one run on one thread needs beside its operands and result."""
-        return self._slot_bytes(self._block_rows(1)) + self._plane_bytes() + 64
 
     def run(
         self, image: tuple[int, ...], out: tuple[int, ...], addresses: tuple[int, int, int, int, int, int], threads: int
@@ -219,8 +214,9 @@ class Winograd:
         return aligned((self.problem.batch * self.problem.channels * self.planes.channel + slack) * self.dtype.itemsize)
 
 
-def _whole_tiles(convolution: Problem, height: int, width: int) -> Problem:
+def whole_tiles(convolution: Problem) -> Problem:
     """Pads the image with zeros so that results are whole tiles."""
+    height, width = (-(-extent // SIDE) * SIDE for extent in convolution.result[1:])
     depth, *sliding = convolution.windows
     wide = [
         replace(window, high=window.high + extent - present)

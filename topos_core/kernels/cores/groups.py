@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from topos_core.kernels.cores.rows import Runner, extent_of
+from topos_core.kernels.cores.rows import Runner, extent_of, reading
 from topos_core.kernels.cores.shape import Extents, same_order
 from topos_core.kernels.library import kernel
+from topos_core.kernels.scratch import computed
 from topos_core.matching.facts import CoreFacts
 from topos_core.tape.type import numpy_dtype
 
@@ -20,20 +21,22 @@ def needs_copy(facts: CoreFacts, labels: Sequence[str]) -> bool:
 
 
 def make_runner(
-    facts: CoreFacts, dtype: str, kept: Sequence[str], reduced: Sequence[str], vectors: Sequence[str]
+    facts: CoreFacts, dtype: str, kept: tuple[str, ...], reduced: tuple[str, ...], vectors: Sequence[str]
 ) -> Runner:
     """Compiles the kernel; the last label of `vectors` that is reduced is the channel of a group."""
-    computed = "f64" if dtype == "f64" else "f32"
+    running, labels = computed(dtype), (*kept, *reduced)
+    copied = needs_copy(facts, labels)
     channels = extent_of(facts, [label for label in vectors if label in reduced])
     count = extent_of(facts, reduced)
     return Runner(
         facts=facts,
-        dtype=numpy_dtype(computed),
+        dtype=numpy_dtype(running),
         kept=kept,
         reduced=reduced,
         extents=Extents(extent_of(facts, kept), count, 1),
-        copied=needs_copy(facts, (*kept, *reduced)),
-        kernel=kernel("norm_groups", computed),
+        copied=copied,
+        read=reading(facts, dtype, labels, copied),
+        kernel=kernel("norm_groups", running),
         vectors={name: tuple(vectors) for name in ("scale", "shift")},
         words={
             "items": extent_of(facts, kept), "channels": channels, "positions": count // max(channels, 1),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,39 +10,29 @@ import numpy as np
 
 from topos_core.kernels.cores.shape import memory_order
 from topos_core.kernels.launch import Scratch, address_of, launch, spaced, template
-from topos_core.kernels.layouts import arrange, restore
+from topos_core.kernels.layouts import restore
 from topos_core.kernels.library import Kernel, kernel
+from topos_core.kernels.scratch import Read, Stage, computed
 from topos_core.kernels.vocabulary.blocks import PAIR
 from topos_core.matching.facts import CoreFacts
 from topos_core.ops.cast import cast_array
-from topos_core.tape.type import numpy_dtype
 
+Reads = tuple[tuple[str, Read], ...]
 CHUNK: Final = 8192
 """Elements per item: what is summed before a double takes over."""
 
 
 @dataclass(frozen=True, slots=True)
 class SquaredDifference:
-    """Runs one `mse_loss`; `matched` says that both values have their elements in one order."""
+    """Runs one `mse_loss`; `reads` reads both values in one order."""
 
     facts: CoreFacts
-    dtype: np.dtype
+    reads: Reads
     kernel: Kernel
-    matched: bool
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts one double per item."""
-        return 8 * (self.facts.extents["n"] // CHUNK + 1)
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
-        values = []
-        for name in ("x", "target"):
-            array = bindings[name]
-            if not self.matched:
-                array = arrange(array, self.facts.layouts[name], ("n",))
-            values.append(np.ascontiguousarray(array, self.dtype))
+        values = [read.array(bindings[name]) for name, read in self.reads]
         count = values[0].size
         items = -(-count // CHUNK)
         totals = np.zeros(items)
@@ -60,25 +50,16 @@ class SquaredDifference:
 
 @dataclass(frozen=True, slots=True)
 class CrossEntropy:
-    """Runs one `cross_entropy`."""
+    """Runs one `cross_entropy`; `reads` reads logits and target."""
 
     facts: CoreFacts
-    dtype: np.dtype
+    reads: Reads
     kernel: Kernel
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts one double per row, and three per worker."""
-        return 8 * self.facts.extents["k"] + 64
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         rows, columns = self.facts.extents["k"], self.facts.extents["n"]
-        by_class = self.facts.options["target"] == "class"
-        logits = np.ascontiguousarray(arrange(bindings["logits"], self.facts.layouts["logits"], ("k", "n")), self.dtype)
-        labels: Sequence[str] = ("k",) if by_class else ("k", "n")
-        target = arrange(bindings["target"], self.facts.layouts["target"], labels)
-        target = np.ascontiguousarray(target, np.int64 if by_class else self.dtype)
+        logits, target = (read.array(bindings[name]) for name, read in self.reads)
         losses = np.empty(rows)
         if rows and columns:
             chunk = max(1, CHUNK // columns)
@@ -106,15 +87,41 @@ class CrossEntropy:
 
 def squared_difference(facts: CoreFacts, dtype: str) -> SquaredDifference:
     """Compiles the kernel of a mean squared error."""
-    computed = "f64" if dtype == "f64" else "f32"
+    return SquaredDifference(facts, squared_reads(facts, dtype), kernel("squared_difference", computed(dtype)))
+
+
+def squared_reads(facts: CoreFacts, dtype: str) -> Reads:
+    """Tells how both values are read: in their own order where it is the same one."""
     order = memory_order(facts.layouts["x"])
     matched = order is not None and order == memory_order(facts.layouts["target"])
-    return SquaredDifference(facts, numpy_dtype(computed), kernel("squared_difference", computed), matched)
+    return tuple(
+        (name, Read(computed(dtype)) if matched else Read(computed(dtype), facts.layouts[name], ("n",)))
+        for name in ("x", "target")
+    )
+
+
+def squared_stage(facts: CoreFacts, dtype: str) -> Stage:
+    """Tells what a run copies, and its one double per item."""
+    return Stage(squared_reads(facts, dtype), 8 * (facts.extents["n"] // CHUNK + 1))
 
 
 def cross_entropy(facts: CoreFacts, dtype: str) -> CrossEntropy:
     """Compiles the kernel of a cross entropy."""
-    computed = "f64" if dtype == "f64" else "f32"
     unshifted = facts.options["target"] == "class" and facts.options["shifted"] == "no"
     variant = "unshifted" if unshifted else facts.options["target"]
-    return CrossEntropy(facts, numpy_dtype(computed), kernel("cross_entropy", computed, variant))
+    return CrossEntropy(facts, entropy_reads(facts, dtype), kernel("cross_entropy", computed(dtype), variant))
+
+
+def entropy_reads(facts: CoreFacts, dtype: str) -> Reads:
+    """Tells how logits and targets are read: as rows, class numbers as 64-bit integers."""
+    running, layouts = computed(dtype), facts.layouts
+    if facts.options["target"] == "class":
+        target = Read("i64", layouts["target"], ("k",))
+    else:
+        target = Read(running, layouts["target"], ("k", "n"))
+    return (("logits", Read(running, layouts["logits"], ("k", "n"))), ("target", target))
+
+
+def entropy_stage(facts: CoreFacts, dtype: str) -> Stage:
+    """Tells what a run copies, and its one double per row."""
+    return Stage(entropy_reads(facts, dtype), 8 * facts.extents["k"])

@@ -8,13 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from topos_core.kernels.cores.shape import gathered, same_order, scattered
+from topos_core.kernels.cores.shape import same_order, scattered
 from topos_core.kernels.launch import address_of, launch, streamed, template
 from topos_core.kernels.library import Kernel, kernel
+from topos_core.kernels.scratch import Read, Stage, computed, moved_result
 from topos_core.kernels.vocabulary.blocks import MAP
 from topos_core.matching.facts import CoreFacts
 from topos_core.ops.cast import cast_array
-from topos_core.tape.type import numpy_dtype
+from topos_core.tape.type import TensorType, numpy_dtype
 
 CHUNK: Final = 8192
 """Elements per item."""
@@ -22,26 +23,20 @@ CHUNK: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Runs one match; `aligned` says that x and the root have their elements in one order."""
+    """Runs one match; `aligned` says that x and the root have their elements in one order, `read` reads x in it."""
 
     facts: CoreFacts
     dtype: np.dtype
     kernel: Kernel
     aligned: bool
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts nothing: chunks stay in registers."""
-        return 0
+    read: Read
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         result, x = out["result"], bindings["x"]
         if not result.size:
             return
-        if not self.aligned:
-            x = gathered(x, self.facts, ("k",))
-        x = np.ascontiguousarray(x, self.dtype)
+        x = self.read.array(x)
         straight = self.aligned and result.flags.c_contiguous and result.dtype == self.dtype
         target = result if straight else np.empty(x.size, self.dtype)
         items = -(-x.size // CHUNK)
@@ -57,5 +52,17 @@ class Runner:
 
 def make_runner(facts: CoreFacts, dtype: str, function: str) -> Runner:
     """Compiles the function's kernel."""
-    computed = "f64" if dtype == "f64" else "f32"
-    return Runner(facts, numpy_dtype(computed), kernel("unary", computed, function), same_order(facts) is not None)
+    running, aligned = computed(dtype), same_order(facts) is not None
+    return Runner(facts, numpy_dtype(running), kernel("unary", running, function), aligned, _reading(facts, dtype))
+
+
+def stage_of(facts: CoreFacts, root: TensorType) -> Stage:
+    """Tells what a run copies and makes elsewhere."""
+    aligned = same_order(facts) is not None
+    elsewhere = moved_result(root, aligned, None if aligned else facts.result, ("k",))
+    return Stage((("x", _reading(facts, root.dtype)),), *elsewhere)
+
+
+def _reading(facts: CoreFacts, dtype: str) -> Read:
+    aligned = same_order(facts) is not None
+    return Read(computed(dtype)) if aligned else Read(computed(dtype), facts.layouts["x"], ("k",))

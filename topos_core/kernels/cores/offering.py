@@ -8,6 +8,7 @@ from typing import NamedTuple
 from topos_core.cost.work import Work
 from topos_core.kernels.envelopes import envelope, unmeasured
 from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.scratch import Stage
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import FLOATS
@@ -38,7 +39,8 @@ def offer_core(
     efficiency: float,
     copied: bool = False,
     between: int = 0,
-    scratch: int = 0,
+    held: int | None = None,
+    stages: tuple[Stage, ...] = (),
     calls: float = 1.0,
 ) -> Offer | Decline:
     """Prices a kernel that reads its bindings once and writes the root.
@@ -47,7 +49,8 @@ def offer_core(
         flops, transcendentals: Of the whole region.
         copied: Whether x and the result are moved to another layout and back.
         between: Bytes that one of several kernels writes and the next one reads.
-        scratch: Bytes of operands that are laid out anew first.
+        held: Bytes of scratch for that; as many by default, none where it is a named result.
+        stages: The kernels' copies and scratch.
         calls: Of kernels.
     """
     root = tape.ops[match.root].type
@@ -70,5 +73,5 @@ def offer_core(
     work = Work(flops, transcendentals, read + moved, root.bytes + moved)
     return Offer(
         kernel=kernel, work=work, exact=False, envelope=measured, efficiency=efficiency,
-        temporary_bytes=between + scratch + (2 * root.bytes if copied else 0), calls=calls,
+        temporary_bytes=between if held is None else held, calls=calls, stages=stages,
     )  # fmt: skip

@@ -9,13 +9,14 @@ from typing import Final
 
 import numpy as np
 
-from topos_core.kernels.cores.shape import Extents, dense_extents, gathered, scattered, vector_of
+from topos_core.kernels.cores.shape import Extents, dense_extents, scattered, vector_of
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, streamed, template
 from topos_core.kernels.library import Kernel, kernel
+from topos_core.kernels.scratch import Read, Stage, computed, moved_result
 from topos_core.kernels.vocabulary.blocks import PAGE, ROWS
 from topos_core.matching.facts import CoreFacts
 from topos_core.ops.cast import cast_array
-from topos_core.tape.type import numpy_dtype
+from topos_core.tape.type import TensorType, numpy_dtype
 
 NARROW: Final = 8
 """Columns of fewer neighbours are copied to rows: registers would stay empty."""
@@ -40,6 +41,7 @@ class Runner:
         kept, reduced: Labels of the core's axes.
         extents: Of x as [outer, length, inner]; with `copied` of the copy that has rows.
         copied: Whether x is copied to rows first.
+        read: Reads x, or what is added to it, densely in the kernel's order.
         kernel: Works on that.
         vectors: Bindings along the reduced labels: scale, shift.
         words: What the kernel's block holds besides.
@@ -53,25 +55,19 @@ class Runner:
     reduced: Sequence[str]
     extents: Extents
     copied: bool
+    read: Read
     kernel: Kernel
     vectors: Mapping[str, Sequence[str]]
     words: Mapping[str, int]
     epsilon: np.ndarray
     residual: str | None = None
 
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts the copies that have rows, and a worker's own memory."""
-        size = math.prod(self.extents) * self.dtype.itemsize
-        copies = 2 if self.residual is None else 4
-        return (copies * size if self.copied else 0) + self._slot_bytes()
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         result, x = out["result"], bindings["x"]
         if not result.size:
             return
-        x = self._rows(x)
+        x = self.read.array(x)
         straight = not self.copied and result.flags.c_contiguous and result.dtype == self.dtype
         target = result if straight else np.empty(x.size, self.dtype)
         more: dict[str, np.ndarray] = {}
@@ -79,7 +75,7 @@ class Runner:
             total = out["sum"]
             fits = straight and total.flags.c_contiguous and total.dtype == self.dtype
             more = {
-                "residual": self._rows(bindings[self.residual]),
+                "residual": self.read.array(bindings[self.residual]),
                 "sum": total if fits else np.empty(x.size, self.dtype),
             }
             if not fits:  # the kernel's own stands in the order of rows
@@ -97,12 +93,6 @@ class Runner:
             labels = (*self.kept, *self.reduced)
             shaped = scattered(target, self.facts, labels) if self.copied else target
             result[...] = cast_array(shaped.reshape(result.shape), result.dtype)
-
-    def _rows(self, array: np.ndarray) -> np.ndarray:
-        """Gives x, or what is added to it, densely in the order that the kernel reads."""
-        if self.copied:
-            array = gathered(array, self.facts, (*self.kept, *self.reduced))
-        return np.ascontiguousarray(array, self.dtype)
 
     def _launch(self, x: np.ndarray, target: np.ndarray, vectors: Mapping[str, np.ndarray], threads: int) -> None:
         outer, count, inner = self.extents
@@ -135,31 +125,57 @@ def make_runner(
     dtype: str,
     name: str,
     variant: Sequence[str],
-    kept: Sequence[str] = ("k",),
-    reduced: Sequence[str] = ("n",),
+    kept: tuple[str, ...] = ("k",),
+    reduced: tuple[str, ...] = ("n",),
     *,
     columns: bool,
     residual: str | None = None,
 ) -> Runner:
     """Chooses rows, columns or a copy; `name` is the kernel's without `_rows` or `_columns`."""
-    computed = "f64" if dtype == "f64" else "f32"
+    running = computed(dtype)
     extents = dense_extents(facts, reduced)
     copied = copies(facts, reduced, columns=columns)
     if copied or extents is None:
         extents = Extents(extent_of(facts, kept), extent_of(facts, reduced), 1)
     return Runner(
         facts=facts,
-        dtype=numpy_dtype(computed),
+        dtype=numpy_dtype(running),
         kept=kept,
         reduced=reduced,
         extents=extents,
         copied=copied,
-        kernel=kernel(f"{name}_columns" if extents.inner > 1 else f"{name}_rows", computed, *variant),
+        read=reading(facts, dtype, (*kept, *reduced), copied),
+        kernel=kernel(f"{name}_columns" if extents.inner > 1 else f"{name}_rows", running, *variant),
         vectors={vector: tuple(reduced) for vector in ("scale", "shift")},
         words={},
         epsilon=np.array([facts.constants.get("epsilon", 0.0)]),
         residual=residual,
     )
+
+
+def reading(facts: CoreFacts, dtype: str, labels: tuple[str, ...], copied: bool) -> Read:
+    """Tells how the kernels read x and what is added to it: in its own order, or copied to rows."""
+    return Read(computed(dtype), facts.layouts["x"], labels) if copied else Read(computed(dtype))
+
+
+def stage_of(
+    facts: CoreFacts, root: TensorType, labels: tuple[str, ...], copied: bool, residual: str | None = None
+) -> Stage:
+    """Tells what a run copies and makes elsewhere.
+
+    Args:
+        facts: The match's facts.
+        root: The result.
+        labels: In the order of rows.
+        copied: Whether x and the result are copied to rows and back.
+        residual: The binding that is added to x, or None; then there is a sum, too.
+    """
+    read = reading(facts, root.dtype, labels, copied)
+    elsewhere = moved_result(root, not copied, facts.result if copied else None, labels)
+    if residual is None:
+        return Stage((("x", read),), *elsewhere)
+    total = root.size * numpy_dtype(read.dtype).itemsize if elsewhere.bytes else 0
+    return Stage((("x", read), (residual, read)), elsewhere.bytes + total, elsewhere.bringing)
 
 
 def copies(facts: CoreFacts, reduced: Sequence[str], *, columns: bool) -> bool:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from topos_core.cost.memory import contiguous_strides
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
 from topos_core.kernels.library import kernel
 from topos_core.kernels.rows import Places, copied_rows, places_of, scatter
+from topos_core.kernels.scratch import ReadRows, Stage, computed
 from topos_core.kernels.vocabulary.blocks import TURN
 from topos_core.matching.facts import CoreFacts
 from topos_core.ops.cast import cast_array
-from topos_core.tape.type import numpy_dtype
+from topos_core.tape.type import TensorType, numpy_dtype
 
 LABELS: Final = ("p", "h")
 """Which of a pair, and which pair of a row."""
@@ -38,11 +41,6 @@ class Runner:
     backwards: bool
     dtype: np.dtype
     known: dict[tuple[Any, ...], dict[str, Places | None]]
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts a row of pairs per worker."""
-        return self._slot_bytes()
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
@@ -109,6 +107,17 @@ def make_runner(facts: CoreFacts, dtype: str) -> Runner:
     return Runner(
         facts, facts.options.get("direction") == "backwards", numpy_dtype("f64" if dtype == "f64" else "f32"), {}
     )
+
+
+def stage_of(facts: CoreFacts, root: TensorType) -> Stage:
+    """Tells what a run copies and makes elsewhere: values whose pairs strides cannot say."""
+    size, running = math.prod(facts.extents[label] for label in ("k", *LABELS)), computed(root.dtype)
+    reads = tuple((name, ReadRows(running, layout, LABELS, size, False)) for name, layout in facts.layouts.items())
+    target = ReadRows(running, facts.result, LABELS, size, False)
+    kind = TensorType(running, root.shape)
+    elsewhere = target.copied(kind, contiguous_strides(root.shape), ()).kept
+    other = root.dtype != running
+    return Stage(reads, elsewhere + (kind.bytes if other else 0), root.bytes if other else 0)
 
 
 def _kind(places: Mapping[str, Places], pairs: int) -> str:

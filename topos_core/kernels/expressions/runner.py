@@ -14,6 +14,7 @@ from topos_core.kernels.expressions.loops import Loops, Strides, lay_out
 from topos_core.kernels.expressions.programs import program_of
 from topos_core.kernels.launch import address_of, launch, streamed, template
 from topos_core.kernels.library import Kernel, kernel
+from topos_core.kernels.scratch import Copied, Stage
 from topos_core.kernels.vocabulary.blocks import EXPRESSION
 from topos_core.matching.expression import REDUCTIONS, ExpressionFacts
 from topos_core.matching.match import Match
@@ -70,6 +71,16 @@ class Reading(NamedTuple):
         order = self.order()
         return np.ascontiguousarray(values.transpose(order)).transpose(np.argsort(order))
 
+    @property
+    def once(self) -> bool:
+        """Tells that nothing is laid out before the run."""
+        return False
+
+    def copied(self, kind: TensorType, strides: Sequence[int], written: Sequence[int], /) -> Copied:
+        """Counts the copy that `dense` makes of what does not fit; see `kernels/scratch.py`."""
+        fits = self.fits(self.strides([stride * self.itemsize for stride in strides]))
+        return Copied(0, 0) if fits else Copied(kind.bytes, kind.bytes)
+
     def is_dense(self) -> bool:
         """Tells whether a C-contiguous array is read where it lies."""
         return self.fits(self._contiguous())
@@ -120,11 +131,6 @@ class Runner:
         for number, (name, value) in enumerate(self.facts.constants.items()):
             dtype = numpy_dtype(self.facts.dtypes[name])
             self.constants[number : number + 1].view(dtype)[0] = dtype.type(value)
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts the accumulators of long rows."""
-        return 8 * (self.facts.size() // PART + 1)
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
@@ -224,6 +230,14 @@ class Runner:
 def make_runner(tape: Tape, match: Match) -> Runner:
     """Compiles a match's expression."""
     return Runner(match.facts, readings_of(tape, match)).prepared()
+
+
+def stage_of(tape: Tape, match: Match) -> Stage:
+    """Tells what a run copies and makes elsewhere."""
+    readings = readings_of(tape, match)
+    bound = len(match.facts.layouts)
+    reads = tuple(zip(match.facts.layouts, readings[:bound], strict=True))
+    return Stage(reads, sum(reading.type.bytes for reading in readings[bound:] if not reading.is_dense()))
 
 
 def readings_of(tape: Tape, match: Match) -> tuple[Reading, ...]:

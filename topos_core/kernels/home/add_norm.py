@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from topos_core.kernels.cores.offering import offer_core
-from topos_core.kernels.cores.rows import copies, make_runner
+from topos_core.kernels.cores.rows import copies, make_runner, stage_of
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.match import Match
@@ -25,9 +25,11 @@ NORMS: Final = {"layer_norm": "layer", "rms_norm": "rms"}
 def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     """Offers the sum and the cached kernel for floats."""
     root = tape.ops[match.root].type
+    copied = copies(match.facts, ("n",), columns=False)
     return offer_core(
         tape, match, terms, kernel="a sum and two passes over a row in the cache", flops=10 * root.size,
-        transcendentals=match.facts.extents["k"], efficiency=0.5, copied=copies(match.facts, ("n",), columns=False),
+        transcendentals=match.facts.extents["k"], efficiency=0.5, copied=copied,
+        stages=(stage_of(match.facts, root, ("k", "n"), copied, "residual"),),
     )  # fmt: skip
 
 

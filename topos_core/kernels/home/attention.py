@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from topos_core.kernels.attention.offering import attention_cost
+from topos_core.kernels.attention.offering import attention_cost, attention_stage
 from topos_core.kernels.attention.runner import make_runner
 from topos_core.kernels.cores.offering import offer_core
 from topos_core.kernels.kernel import Decline, Offer, Terms
@@ -23,11 +23,12 @@ from topos_core.tape.tape import Tape
 
 def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     """Offers the kernel that keeps scores in the cache."""
+    stages = (attention_stage(match.facts, tape.ops[match.root].type),)
     cost, transcendentals = attention_cost(match.facts)
     return offer_core(
         tape, match, terms, kernel="blocks of query rows, scores in the cache", flops=cost.flops,
         transcendentals=transcendentals, efficiency=cost.efficiency,
-        scratch=tape.ops[match.bindings["k"]].type.bytes,  # in panels
+        stages=stages,
     )  # fmt: skip
 
 

@@ -18,7 +18,9 @@ from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.products.gated import make_runner
 from topos_core.kernels.products.offering import is_known, layer_cost
-from topos_core.kernels.products.projections import distinct, make_layer, make_projections
+from topos_core.kernels.products.projections import distinct, make_layer, make_projections, stages_of
+from topos_core.kernels.products.runner import stage_of
+from topos_core.kernels.scratch import Stage, computed
 from topos_core.matching.facts import CoreFacts, GatedMlpFacts
 from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.match import Match
@@ -45,10 +47,18 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     size = facts.product.extents["k"]
     total = blended([*costs, Cost(4 * size, 0.5)])
     inner = sum(getattr(facts, name).extents["b"] * getattr(facts, name).extents["n"] for name in layers.values())
+    root, running = tape.ops[match.root].type, computed(dtype)
+    stages = stages_of({"gate": facts.gate, "up": facts.up}, layers, running)
+    held = inner + (size if "gate" in facts.parts else 0)  # else the product lies where the gate lay
+    if facts.down is not None:
+        stages += (stage_of(facts.down, root, None, "down_weight"),)
+    elif running != dtype:
+        stages += (Stage(bringing=root.bytes),)
     return offer_core(
         tape, match, terms, kernel=f"{len(names)} products in register tiles, the gate between them", flops=total.flops,
         transcendentals=0 if facts.activation in WITHOUT_FUNCTIONS else 2 * size, efficiency=total.efficiency,
-        calls=len(names) + 1.0, between=inner * numpy_dtype("f64" if dtype == "f64" else "f32").itemsize,
+        calls=len(names) + 1.0, between=inner * numpy_dtype(running).itemsize,
+        held=held * numpy_dtype(running).itemsize, stages=stages,
     )  # fmt: skip
 
 

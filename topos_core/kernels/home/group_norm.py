@@ -12,6 +12,7 @@ import numpy as np
 
 from topos_core.kernels.cores.groups import make_runner, needs_copy
 from topos_core.kernels.cores.offering import offer_core
+from topos_core.kernels.cores.rows import stage_of
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.match import Match
@@ -25,10 +26,11 @@ VECTORS: Final = ("g", "c")
 def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     """Offers the cached kernel for floats."""
     root = tape.ops[match.root].type
+    copied = needs_copy(match.facts, (*KEPT, *REDUCED))
     return offer_core(
         tape, match, terms, kernel="two passes over a group in the cache", flops=9 * root.size,
         transcendentals=match.facts.extents["n"], efficiency=0.5,
-        copied=needs_copy(match.facts, (*KEPT, *REDUCED)),
+        copied=copied, stages=(stage_of(match.facts, root, (*KEPT, *REDUCED), copied),),
     )  # fmt: skip
 
 

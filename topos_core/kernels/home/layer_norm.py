@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from topos_core.kernels.cores.offering import offer_core
-from topos_core.kernels.cores.rows import copies, make_runner
+from topos_core.kernels.cores.rows import copies, make_runner, stage_of
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.match import Match
@@ -20,9 +20,11 @@ from topos_core.tape.tape import Tape
 def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     """Offers the cached kernel for floats."""
     root = tape.ops[match.root].type
+    copied = copies(match.facts, ("n",), columns=True)
     return offer_core(
         tape, match, terms, kernel="two passes over a row in the cache", flops=9 * root.size,
-        transcendentals=match.facts.extents["k"], efficiency=0.5, copied=copies(match.facts, ("n",), columns=True),
+        transcendentals=match.facts.extents["k"], efficiency=0.5, copied=copied,
+        stages=(stage_of(match.facts, tape.ops[match.root].type, ("k", "n"), copied),),
     )  # fmt: skip
 
 

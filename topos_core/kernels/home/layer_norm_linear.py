@@ -30,11 +30,6 @@ class NormLinear:
     norm: rows.Runner
     layer: products.Runner
 
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts what the kernel that needs more needs."""
-        return max(self.norm.scratch_bytes, self.layer.scratch_bytes)
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         self.norm.run(bindings, {"result": out["norm"]}, threads)
@@ -53,11 +48,17 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     total = blended(
         [Cost(9 * normalised.size, 0.5), layer._replace(flops=layer.flops + (4 if hard else 0) * root.size)]
     )
+    copied = rows.copies(facts.norm, ("n",), columns=True)
+    stages = (
+        rows.stage_of(facts.norm, normalised, ("k", "n"), copied),
+        products.stage_of(facts.linear, root, "norm", "weight"),
+    )
+    # the norm is a named result: a buffer of the run, not scratch
     return offer_core(
         tape, match, terms, kernel=f"rows normalised in the cache, register tiles over {facts.linear.extents['r']} products",
         flops=total.flops, transcendentals=facts.norm.extents["k"] + (2 * root.size if hard else 0),
-        efficiency=total.efficiency, copied=rows.copies(facts.norm, ("n",), columns=True), between=normalised.bytes,
-        calls=2.0,
+        efficiency=total.efficiency, copied=copied, between=normalised.bytes, held=0,
+        calls=2.0, stages=stages,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from topos_core.kernels.cores.losses import squared_difference
+from topos_core.kernels.cores.losses import squared_difference, squared_stage
 from topos_core.kernels.cores.offering import offer_core
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.prepared import Prepared
@@ -21,8 +21,9 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     """Offers the one-pass kernel for floats."""
     size = match.facts.extents["n"]
     return offer_core(
-        tape, match, terms, kernel="squares summed in registers", flops=3 * size, transcendentals=0, efficiency=0.7
-    )
+        tape, match, terms, kernel="squares summed in registers", flops=3 * size, transcendentals=0, efficiency=0.7,
+        stages=(squared_stage(match.facts, tape.ops[match.root].type.dtype),),
+    )  # fmt: skip
 
 
 def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:

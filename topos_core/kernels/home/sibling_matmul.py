@@ -18,6 +18,7 @@ from topos_core.kernels.launch import address_of
 from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.products.engine import Product, Right
 from topos_core.kernels.products.offering import is_known, product_cost
+from topos_core.kernels.scratch import Read, Stage, computed
 from topos_core.matching.match import Match
 from topos_core.ops.cast import cast_array
 from topos_core.tape.tape import Tape
@@ -36,26 +37,21 @@ class Runner:
         columns: Of each.
         product: Of all together.
         right: The right operands, packed, where all are known beforehand.
+        read: Reads `x`.
     """
 
     names: tuple[tuple[str, str], ...]
     columns: tuple[int, ...]
     product: Product
     right: Right | None
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts tile buffers, the common result, and right operands that are laid beside each other by every run."""
-        product = self.product
-        elements = product.rows * product.columns + (0 if self.right is not None else product.steps * product.columns)
-        return product.scratch_bytes() + elements * product.dtype.itemsize
+    read: Read
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         product = self.product
         if not product.rows * product.columns:
             return
-        x = np.ascontiguousarray(bindings["x"], product.dtype)
+        x = self.read.array(bindings["x"])
         right = self.right if self.right is not None else Right(_beside(self._weights(bindings), product.dtype), False)
         if not x.shape[1]:  # a sum of nothing
             x, right = (
@@ -82,11 +78,14 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     known = all(is_known(tape, value) for value in weights)
     cost = product_cost(facts.rows, facts.steps, columns, dtype, known)
     elements = facts.rows * columns + (0 if known else facts.steps * columns)
+    running = computed(dtype)
+    brought = 0 if running == dtype else facts.rows * max(facts.columns) * numpy_dtype(dtype).itemsize
     return offer_core(
         tape, match, terms, kernel=f"one product of {columns} columns for {len(weights)} results", flops=cost.flops,
         transcendentals=0, efficiency=cost.efficiency,
         between=elements * numpy_dtype(dtype).itemsize,  # the common result, and right operands laid beside each other
-        calls=CALLS,
+        held=elements * numpy_dtype(running).itemsize, calls=CALLS,
+        stages=(Stage((("x", Read(running)),), bringing=brought),),
     )  # fmt: skip
 
 
@@ -101,7 +100,7 @@ def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Pr
     right = None
     if len(arrays) == len(names) and facts.steps and sum(facts.columns):
         right = product.pack(_beside(arrays, numpy_dtype(dtype)))
-    return Runner(names, facts.columns, product, right)
+    return Runner(names, facts.columns, product, right, Read(dtype))
 
 
 def _beside(arrays: list[np.ndarray], dtype: np.dtype) -> np.ndarray:

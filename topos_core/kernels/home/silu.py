@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from topos_core.kernels.cores.maps import make_runner
+from topos_core.kernels.cores.maps import make_runner, stage_of
 from topos_core.kernels.cores.offering import offer_core
 from topos_core.kernels.cores.shape import same_order
 from topos_core.kernels.kernel import Decline, Offer, Terms
@@ -27,6 +27,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     return offer_core(
         tape, match, terms, kernel="one pass in vector registers", flops=4 * size, transcendentals=2 * size,
         efficiency=0.7, copied=same_order(match.facts) is None,
+        stages=(stage_of(match.facts, tape.ops[match.root].type),),
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from topos_core.kernels.envelopes import envelope, unmeasured
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.windows.passes import passes
-from topos_core.kernels.windows.runner import Runner, make_runner
+from topos_core.kernels.windows.runner import Runner, make_runner, stage_of
 from topos_core.matching.facts import WindowReduceFacts
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -53,7 +53,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
         exact=exact,
         envelope=measured,
         efficiency=0.25,
-        temporary_bytes=between,
+        stages=(stage_of(facts, x, root),),
     )
 
 

@@ -8,16 +8,13 @@ import numpy as np
 
 from topos_core.kernels.launch import AHEAD, Scratch, address_of, aligned, launch, spaced, streamed, template
 from topos_core.kernels.library import kernel
-from topos_core.kernels.norms.shape import Extents
+from topos_core.kernels.norms.shape import NARROW, Extents, block_rows
 from topos_core.kernels.vocabulary.blocks import NORM
 
-NARROW: Final = 16
-"""Rows of fewer inner elements are too short for a pass per channel; channels then lie beside each other in a row."""
 THREAD_BYTES: Final = 64 << 10
 """Of an image, below which another thread costs more than it does."""
 CHANNEL_BYTES: Final = 448 << 10
 """Of a channel, twice which fit the second-level cache."""
-CACHED_BYTES: Final = 256 << 10  # of a block of rows between its two passes
 
 
 def statistics_and_result(
@@ -61,7 +58,7 @@ def _by_channels(x: np.ndarray, extents: Extents, words: dict[str, int], out: np
 def _by_rows(x: np.ndarray, extents: Extents, words: dict[str, int], out: np.ndarray, threads: int) -> None:
     """Three kernels: sums of row blocks, their merger, the result."""
     width, size = extents.channels * extents.inner, x.itemsize
-    rows = _block_rows(extents.outer, width * size)
+    rows = block_rows(extents.outer, width * size)
     items = -(-extents.outer // rows)
     slot = spaced(3 * width * size, threads)
     scratch = Scratch(slot * threads)
@@ -104,7 +101,7 @@ def normalise(
     if narrow:
         vectors = [np.repeat(v, inner) for v in vectors] if inner > 1 else vectors
         channels, inner = channels * inner, 1
-        rows = _block_rows(outer, channels * x.itemsize)
+        rows = block_rows(outer, channels * x.itemsize)
         items = -(-outer // rows)
     block = template(NORM, {
         "items": items, "outer": outer, "channels": channels, "inner": inner, "block_rows": rows,
@@ -113,11 +110,6 @@ def normalise(
     })  # fmt: skip
     threads = threads if x.nbytes > THREAD_BYTES else 1
     launch(kernel("normalise", _name(x), "rows" if narrow else "planes"), block, threads)
-
-
-def _block_rows(rows: int, row_bytes: int) -> int:
-    """Counts the rows of a block: they stay in a core's cache between two passes, and sums of them stay short."""
-    return max(1, min(rows, 64, CACHED_BYTES // max(row_bytes, 1)))
 
 
 def _name(x: np.ndarray) -> str:

@@ -32,12 +32,6 @@ class Runner:
     training: bool
     known: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts the copies that layouts and dtypes need, and the sums of row blocks."""
-        size = self.facts.channels * self.facts.count * self.dtype.itemsize
-        return (0 if self.extents is not None else 2 * size) + 64 * self.facts.channels
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         result, x = out["result"], bindings["x"]

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from topos_core.cost.memory import contiguous_strides, is_contiguous
 from topos_core.kernels.convolution.engine import Epilogue
 from topos_core.kernels.cores.shape import scattered
 from topos_core.kernels.launch import address_of
 from topos_core.kernels.layouts import arrange
 from topos_core.kernels.products.engine import Product, Right
+from topos_core.kernels.scratch import Read, Stage, arranged_strides, computed, moved_result
 from topos_core.matching.facts import CoreFacts
 from topos_core.ops.cast import cast_array
+from topos_core.tape.type import TensorType
 
 LABELS = {"x": ("t", "b", "r"), "w": ("t", "r", "n"), "result": ("t", "b", "n")}
 
@@ -24,19 +27,14 @@ class Runner:
 
     facts: CoreFacts
     product: Product
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts tile buffers and a result in another order."""
-        product = self.product
-        return product.scratch_bytes() + product.batch * product.rows * product.columns * product.dtype.itemsize
+    reads: tuple[tuple[str, Read], ...]
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         result, product = out["result"], self.product
         if not result.size:
             return
-        x, w = (self._dense(bindings[name], name) for name in ("x", "w"))
+        x, w = (read.array(bindings[name]) for name, read in self.reads)
         if not self.facts.extents["r"]:  # a sum of nothing
             x = np.zeros((product.batch, product.rows, 1), product.dtype)
             w = np.zeros((product.batch, 1, product.columns), product.dtype)
@@ -46,9 +44,6 @@ class Runner:
             result[...] = cast_array(scattered(target, self.facts, LABELS["result"]), result.dtype).reshape(
                 result.shape
             )
-
-    def _dense(self, array: np.ndarray, name: str) -> np.ndarray:
-        return np.ascontiguousarray(arrange(array, self.facts.layouts[name], LABELS[name]), self.product.dtype)
 
     def _target(self, result: np.ndarray) -> np.ndarray:
         """Gives where the product writes: the root itself where its batches, rows and columns lie so, or a temporary."""
@@ -63,7 +58,19 @@ class Runner:
 def make_batched(facts: CoreFacts, dtype: str) -> Runner:
     """Builds the product."""
     t, b, r, n = (facts.extents[label] for label in ("t", "b", "r", "n"))
-    return Runner(facts, Product(b, max(1, r), n, "f64" if dtype == "f64" else "f32", Epilogue(), t))
+    product = Product(b, max(1, r), n, computed(dtype), Epilogue(), t)
+    return Runner(facts, product, _reads(facts, dtype))
+
+
+def stage_of(facts: CoreFacts, root: TensorType) -> Stage:
+    """Tells what a run copies and makes elsewhere."""
+    lies = arranged_strides(root.shape, contiguous_strides(root.shape), facts.result, LABELS["result"])
+    straight = not lies.copies and is_contiguous(lies.shape, lies.strides)
+    return Stage(_reads(facts, root.dtype), *moved_result(root, straight, facts.result, LABELS["result"]))
+
+
+def _reads(facts: CoreFacts, dtype: str) -> tuple[tuple[str, Read], ...]:
+    return tuple((name, Read(computed(dtype), facts.layouts[name], LABELS[name])) for name in ("x", "w"))
 
 
 def moved(shape: Sequence[int], roles: Sequence[str], labels: Sequence[str]) -> bool:

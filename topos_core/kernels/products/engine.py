@@ -100,10 +100,6 @@ class Product:
             block[_C[name]] = value
         launch(self.kernel, block, cut.threads)
 
-    def scratch_bytes(self) -> int:
-        """Counts what one run on one thread needs beside its operands and result."""
-        return self._cut(1, False, self.columns).scratch_bytes
-
     def _cut(self, threads: int, packed: bool, row: int) -> _Cut:
         flops = 2 * self.batch * self.rows * self.steps * self.columns
         threads = max(1, min(threads, flops // THREAD_FLOPS))

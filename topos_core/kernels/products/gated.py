@@ -44,12 +44,6 @@ class Runner:
     pitch: int
     in_place: bool
 
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts the projected values, the gated product, and what the product that needs most needs."""
-        down = 0 if self.down is None else self.down.runner.scratch_bytes
-        return sum(self._sizes()) * self.dtype.itemsize + max(self.projections.scratch_bytes, down)
-
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
         result = out["result"]

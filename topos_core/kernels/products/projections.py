@@ -13,9 +13,11 @@ import numpy as np
 
 from topos_core.kernels.convolution.engine import Epilogue
 from topos_core.kernels.layouts import viewed
-from topos_core.kernels.products.runner import Runner, make_runner
+from topos_core.kernels.products.runner import Runner, make_runner, stage_of
+from topos_core.kernels.scratch import Stage
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.view import View
+from topos_core.tape.type import TensorType
 
 Bound = tuple[str, int, int | None]
 
@@ -54,11 +56,6 @@ class Projections:
     def sizes(self) -> list[int]:
         """Counts the elements of every layer's result."""
         return [math.prod(layer.shape) for layer in self.layers]
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts what the layer that needs most needs while it runs."""
-        return max(layer.runner.scratch_bytes for layer in self.layers)
 
     def run(
         self, bindings: Mapping[str, np.ndarray], memory: Sequence[np.ndarray], threads: int
@@ -117,6 +114,14 @@ def make_projections(
             layers.append(make_layer(name, facts[name], dtype, source, bindings, constants))
         sides[name] = places[bound], parts.get(name)
     return Projections(tuple(layers), sides)
+
+
+def stages_of(facts: Mapping[str, CoreFacts], layers: Mapping[Bound, str], dtype: str) -> tuple[Stage, ...]:
+    """Tells what each layer copies and makes elsewhere; `layers` names every distinct one by a side that it makes."""
+    return tuple(
+        stage_of(facts[name], TensorType(dtype, facts[name].result.shape), source, f"{name}_weight")
+        for (source, *_), name in layers.items()
+    )
 
 
 def distinct(name: str, source: str, bindings: Mapping[str, int]) -> Bound:

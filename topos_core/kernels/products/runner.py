@@ -7,14 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from topos_core.cost.memory import contiguous_strides
 from topos_core.kernels.convolution.engine import Epilogue
 from topos_core.kernels.cores.shape import memory_order, scattered, vector_of
 from topos_core.kernels.launch import address_of
 from topos_core.kernels.layouts import arrange
 from topos_core.kernels.products.engine import Product, Right
+from topos_core.kernels.scratch import Read, Stage, arranged_strides, computed, moved_result
 from topos_core.matching.facts import CoreFacts, Layout
 from topos_core.ops.cast import cast_array
-from topos_core.tape.type import numpy_dtype
+from topos_core.tape.type import TensorType, numpy_dtype
 
 LABELS = ("b", "n")
 
@@ -30,6 +32,7 @@ class Runner:
         right: The weight, packed, where it is known beforehand.
         bias: The bias where it is known beforehand.
         plain: Which bindings, and `result`, have their labels in the product's order when they are C-contiguous.
+        reads: How `x` and `w` are read where they are not.
     """
 
     facts: CoreFacts
@@ -38,13 +41,7 @@ class Runner:
     right: Right | None
     bias: np.ndarray | None
     plain: frozenset[str]
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts tile buffers, and the temporary that another dtype needs."""
-        straight = self.dtype == self.product.dtype
-        size = self.product.rows * self.product.columns * self.product.dtype.itemsize
-        return self.product.scratch_bytes() + (0 if straight else size)
+    reads: Mapping[str, Read]
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
@@ -52,11 +49,11 @@ class Runner:
         if not result.size:
             return
         dtype, product = self.product.dtype, self.product
-        x = self._dense(bindings["x"], "x", ("b", "r"))
-        right = self.right if self.right is not None else Right(self._dense(bindings["w"], "w", ("r", "n")), False)
+        x = self._dense(bindings["x"], "x")
+        right = self.right if self.right is not None else Right(self._dense(bindings["w"], "w"), False)
         bias = self.bias
         if bias is None and "bias" in bindings:
-            bias = self._dense(bindings["bias"], "bias", ("n",))
+            bias = self._dense(bindings["bias"], "bias")
         if not self.facts.extents["r"]:  # a sum of nothing
             x, right = np.zeros((product.rows, 1), dtype), Right(np.zeros((1, product.columns), dtype), False)
         target, row = self._target(result)
@@ -65,13 +62,13 @@ class Runner:
         if target is not result:
             result[...] = cast_array(scattered(target, self.facts, LABELS), result.dtype).reshape(result.shape)
 
-    def _dense(self, array: np.ndarray, name: str, labels: tuple[str, ...]) -> np.ndarray:
+    def _dense(self, array: np.ndarray, name: str) -> np.ndarray:
         """Gives a binding's elements densely in the order of its labels, itself where they are."""
         if name in self.plain and array.flags.c_contiguous and array.dtype == self.product.dtype:
             return array
         if name == "bias":
-            return vector_of(array, self.facts, name, labels, self.product.dtype)
-        return np.ascontiguousarray(arrange(array, self.facts.layouts[name], labels), self.product.dtype)
+            return vector_of(array, self.facts, name, ("n",), self.product.dtype)
+        return self.reads[name].array(array)
 
     def _target(self, result: np.ndarray) -> tuple[np.ndarray, int]:
         """Gives where the product writes, and the elements between its rows: the root itself, or a temporary."""
@@ -90,10 +87,9 @@ def make_runner(
     facts: CoreFacts, dtype: str, weight: np.ndarray | None, bias: np.ndarray | None, epilogue: Epilogue
 ) -> Runner:
     """Builds the product and packs what is known."""
-    computed = "f64" if dtype == "f64" else "f32"
-    running = numpy_dtype(computed)
+    running = numpy_dtype(computed(dtype))
     extents = facts.extents
-    product = Product(extents["b"], max(1, extents["r"]), extents["n"], computed, epilogue)
+    product = Product(extents["b"], max(1, extents["r"]), extents["n"], computed(dtype), epilogue)
     right = None
     if weight is not None and weight.size:
         right = product.pack(weight_rows(weight, facts, running))
@@ -101,7 +97,32 @@ def make_runner(
     layouts = {**facts.layouts, "result": facts.result}
     orders = {"x": ("b", "r"), "w": ("r", "n"), "bias": ("n",), "result": LABELS}
     plain = {name for name, layout in layouts.items() if _in_order(layout, orders[name], facts)}
-    return Runner(facts, numpy_dtype(dtype), product, right, known, frozenset(plain))
+    return Runner(facts, numpy_dtype(dtype), product, right, known, frozenset(plain), readings(facts, dtype))
+
+
+def readings(facts: CoreFacts, dtype: str) -> dict[str, Read]:
+    """Tells how x and the weight are read: dense rows; a weight that is known is packed beforehand."""
+    running = computed(dtype)
+    return {
+        "x": Read(running, facts.layouts["x"], ("b", "r")),
+        "w": Read(running, facts.layouts["w"], ("r", "n"), once=True),
+    }
+
+
+def stage_of(facts: CoreFacts, root: TensorType, x: str | None = "x", weight: str = "w") -> Stage:
+    """Tells what a run copies and makes elsewhere.
+
+    Args:
+        facts: The layer's.
+        root: Its result.
+        x, weight: What the match calls them; x is None for memory of a block.
+    """
+    reads = readings(facts, root.dtype)
+    lies = arranged_strides(root.shape, contiguous_strides(root.shape), facts.result, LABELS)
+    straight = not lies.copies and (facts.extents["n"] == 1 or lies.strides[1] == 1)
+    elsewhere = moved_result(root, straight, facts.result, LABELS)
+    bound = () if x is None else ((x, reads["x"]),)
+    return Stage((*bound, (weight, reads["w"])), *elsewhere)
 
 
 def _in_order(layout: Layout, labels: Sequence[str], facts: CoreFacts) -> bool:

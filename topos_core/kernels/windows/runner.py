@@ -14,11 +14,12 @@ from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of, launch, spaced, template
 from topos_core.kernels.layouts import contiguous_axes, restore
 from topos_core.kernels.library import Kernel, kernel
+from topos_core.kernels.scratch import Read, Stage
 from topos_core.kernels.vocabulary.blocks import WINDOW
 from topos_core.kernels.windows.passes import Pass, passes, positions
 from topos_core.matching.facts import WindowReduceFacts
 from topos_core.ops.cast import cast_array
-from topos_core.tape.type import FLOATS, numpy_dtype
+from topos_core.tape.type import FLOATS, TensorType, numpy_dtype
 
 THREAD_BYTES: Final = 64 << 10
 """Of an image, below which another thread costs more than it does."""
@@ -51,12 +52,6 @@ class Runner:
     shape: tuple[int, ...]
     dense: bool
     blocks: dict[int, tuple[tuple[array[int], int], ...]]
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Counts the results between passes and one row."""
-        between = sum(step.result_size for step, *_ in self.steps[:-1]) * self.dtype.itemsize
-        return between + max(scratch for _, scratch in self._blocks(1))
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
@@ -111,12 +106,28 @@ def make_runner(facts: WindowReduceFacts, dtype: str, shape: tuple[int, ...]) ->
         values = _values(facts, step, running, scale, steps[:number])
         valued.append((step, _kernel(step, computed, facts), values))
     result = tuple(positions(extent, window) for extent, window in zip(shape, facts.windows, strict=True))
-    axes = contiguous_axes(facts.result, tuple(str(axis) for axis in range(len(shape))))
-    dense = axes is not None and all(
+    return Runner(facts, running, tuple(valued), result, _is_dense(facts, result), {})
+
+
+def stage_of(facts: WindowReduceFacts, x: TensorType, root: TensorType) -> Stage:
+    """Tells what a run copies and makes elsewhere: x in its own order, results between passes."""
+    running = _COMPUTED.get(x.dtype, x.dtype)
+    steps, size = passes(x.shape, facts.windows), numpy_dtype(running).itemsize
+    result = tuple(positions(extent, window) for extent, window in zip(x.shape, facts.windows, strict=True))
+    elsewhere = bringing = 0
+    if not (_is_dense(facts, result) and numpy_dtype(root.dtype).itemsize == size):
+        elsewhere, bringing = root.size * size, root.bytes if running != root.dtype else 0
+    between = sum(step.result_size for step in steps[:-1]) * size
+    return Stage((("x", Read("bool" if x.dtype == "bool" else running)),), between + elsewhere, bringing, drops=True)
+
+
+def _is_dense(facts: WindowReduceFacts, result: Sequence[int]) -> bool:
+    """Tells whether the root has the axes of x in their order."""
+    axes = contiguous_axes(facts.result, tuple(str(axis) for axis in range(len(result))))
+    return axes is not None and all(
         extent == 1 or axis.stride == math.prod(result[k + 1 :])
         for k, (extent, axis) in enumerate(zip(result, axes, strict=True))
     )
-    return Runner(facts, running, tuple(valued), result, dense, {})
 
 
 def _kernel(step: Pass, dtype: str, facts: WindowReduceFacts) -> Kernel:

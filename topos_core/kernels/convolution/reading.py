@@ -1,0 +1,112 @@
+"""What a convolution copies of its operands: the image into planes, unless it is read in place; a kernel to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from topos_core.cost.memory import contiguous_strides, ordered_like
+from topos_core.kernels.convolution.geometry import Problem, lies_densely, masks_fit, plane_elements, reads_in_place
+from topos_core.kernels.scratch import Copied, Read, Reading, Stage, arranged_strides, computed, moved_result
+from topos_core.matching.facts import ConvolutionFacts
+from topos_core.tape.type import TensorType, numpy_dtype
+
+
+class ReadImage(NamedTuple):
+    """Reads an image in place or through zero-padded planes.
+
+    Args:
+        dtype: What is computed in.
+        facts: Of the convolution that reads it.
+        roles: Of the spatial axes that there are.
+        runs: The convolutions that read it one after the other, each by planes of its own.
+        planes: Whether it is copied wherever it lies.
+        masked: Whether taps outside are masked, so that padding alone needs no planes.
+    """
+
+    dtype: str
+    facts: ConvolutionFacts
+    roles: tuple[str, ...]
+    runs: tuple[Problem, ...]
+    planes: bool = False
+    masked: bool = False
+
+    @property
+    def once(self) -> bool:
+        """Tells that nothing is laid out before the run."""
+        return False
+
+    def copied(self, kind: TensorType, strides: Sequence[int], written: Sequence[int], /) -> Copied:
+        """Counts a copy in another order or dtype, and the planes."""
+        size = numpy_dtype(self.dtype).itemsize
+        lies = arranged_strides(kind.shape, strides, self.facts.image, ("b", "f", *self.roles))
+        kept, most = kind.bytes if lies.copies else 0, kind.bytes * lies.copies
+        own = lies.strides
+        if self.dtype != kind.dtype:
+            wide = kind.size * size
+            kept, most, own = wide, max(most, kept + wide), ordered_like(lies.shape, own)
+        given = iter(own[2:])
+        places = (*own[:2], *(next(given) if role else 0 for role in self.runs[0].roles))
+        laid = max((plane_elements(run) for run in self.runs if not self._in_place(run, places)), default=0)
+        return Copied(kept, most, laid * size)
+
+    def _in_place(self, run: Problem, strides: tuple[int, ...]) -> bool:
+        if self.planes:
+            return False
+        return masks_fit(run, strides) if self.masked else reads_in_place(run) and lies_densely(run, strides)
+
+
+class ReadKernel(NamedTuple):
+    """Reads a kernel as rows: `runner.kernel_rows`; one that is known is packed beforehand."""
+
+    dtype: str
+    facts: ConvolutionFacts
+    once: bool = True
+
+    def copied(self, kind: TensorType, strides: Sequence[int], written: Sequence[int], /) -> Copied:
+        """Counts the copy of a kernel of another order or dtype, and of one that is turned."""
+        spatial = [str(axis) for axis in range(len(self.facts.windows))]
+        read = Read(self.dtype, self.facts.kernel, ("g", "o", "i", *spatial))
+        copied = read.copied(kind, strides, written)
+        if not copied.kept and any(window.reversed and window.size > 1 for window in self.facts.windows):
+            return Copied(kind.bytes, kind.bytes)
+        return copied
+
+
+class ReadAlike(NamedTuple):
+    """Reads what is added to a result, which must lie as the result does."""
+
+    dtype: str
+    once: bool = False
+
+    def copied(self, kind: TensorType, strides: Sequence[int], written: Sequence[int], /) -> Copied:
+        """Counts the copy of what lies otherwise."""
+        if kind.dtype == self.dtype and tuple(strides) == tuple(written):
+            return Copied(0, 0)
+        size = kind.size * numpy_dtype(self.dtype).itemsize
+        return Copied(size, size)
+
+
+def read_image(
+    dtype: str,
+    facts: ConvolutionFacts,
+    convolution: Problem,
+    runs: Sequence[Problem],
+    planes: bool,
+    masked: bool = False,
+) -> ReadImage:
+    """Tells how an image is read by the convolutions that `runs` lists."""
+    present = tuple(role for role in convolution.roles if role)
+    return ReadImage(computed(dtype), facts, present, tuple(runs), planes, masked)
+
+
+def convolution_stage(
+    facts: ConvolutionFacts, root: TensorType, image: ReadImage, labels: tuple[str, ...], residual: bool
+) -> Stage:
+    """Tells what a convolution copies and makes elsewhere; `labels` is the order in which it writes."""
+    running = computed(root.dtype)
+    reads: list[tuple[str, Reading]] = [("kernel", ReadKernel(running, facts)), ("x", image)]
+    if residual:
+        reads.append(("residual", ReadAlike(running)))
+    straight = not arranged_strides(root.shape, contiguous_strides(root.shape), facts.result, labels).copies
+    return Stage(tuple(reads), *moved_result(root, straight, facts.result, labels))
