@@ -34,6 +34,7 @@ def without(monkeypatch: pytest.MonkeyPatch, *changes: tuple[Any, str, Any]) -> 
 def _forget() -> None:
     templates.cache_clear()
     answers.index_of.cache_clear()
+    core._rules.cache_clear()
 
 
 def damage(identifiers: tuple[str, ...], spellings: int, changed: int) -> int:
