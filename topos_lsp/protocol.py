@@ -37,6 +37,9 @@ class Protocol(LanguageServerProtocol):
                     self._refuse(message, _INVALID_REQUEST, "the server was initialized before")
                     return
                 self.initialized = True
+            if method == lsp.SHUTDOWN:
+                for future in list(self._request_futures.values()):  # pygls cancels while each of them leaves the table
+                    future.cancel()
         elif method == lsp.EXIT:
             self.exit_status = 0 if self._shutdown else 1
         super().handle_message(message)

@@ -92,6 +92,16 @@ def test_shutdown_answers_when_every_process_is_gone(start, project):
     assert client.process.wait(10) == 0
 
 
+def test_shutdown_ends_what_still_waits_for_an_answer(start, observed):
+    client = start()
+    client.initialize(observed.parent, options=VOUCHED)
+    name = client.open(observed)
+    client.wait_for_diagnostics(name)
+    waiting = client.start_request("workspace/executeCommand", {"command": "topos.openPlan", "arguments": [name]})
+    assert client.shutdown() == 0
+    assert client.reply(waiting)["error"]["code"] == -32800
+
+
 def test_tcp_serves_one_editor_on_loopback(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path)}
     command = [sys.executable, "-m", "topos_lsp", "--tcp", "0"]
