@@ -184,7 +184,11 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
         written: dict[str, Any] = {"edits": [], "nowhere": []}
         if off:
             found = changed(plan, document, options)
-            written = as_code.comments(document, found, off)
+            at = options.get("off_at", [])
+            written = as_code.comments(
+                document, found, off,
+                lambda places: changed(plan, document, {**options, **places, "off_at": [*at, *places["off_at"]]}),
+            )  # fmt: skip
         return answer(request, {**written, "command": as_code.command(plan.target, options, plans.planner.dims())})
 
     @api.post("/plans/{plan_id}/emitted", summary="The StableHLO text of the plan under the options")

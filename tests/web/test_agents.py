@@ -62,3 +62,4 @@ def test_an_extent_that_the_model_does_not_name_is_refused(tmp_path: Path) -> No
         planner.close()
     assert found.error is not None
     assert "no extent is called M" in found.error["message"]
+    assert (found.error["path"], found.error["line"]) == (None, None)  # it was asked for outside of every file

@@ -22,7 +22,8 @@ FRAMEWORKS: Final = frozenset(
 )
 EXTRAS: Final = frozenset({"torch", "jax", "onnx"})
 _STACK_LINE: Final = re.compile(r'^\s*File "(?P<path>.*)", line (?P<line>\d+) in (?P<function>.*)$')
-_CORE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_HOME: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_OURS: Final = tuple(_HOME + package + os.sep for package in ("topos_core", "topos_lsp", "topos_web"))
 
 
 def error_of(error: BaseException, path: str, root: str, output: str = "") -> dict[str, Any]:
@@ -90,7 +91,7 @@ def relative_path(path: str, root: str) -> str:
 
 def is_user_file(path: str) -> bool:
     """Says whether a file is neither topos nor the standard library nor an installed package nor made up (`<string>`)."""
-    if path.startswith((_CORE, "<")):
+    if path.startswith((*_OURS, "<")):
         return False
     installed = tuple(entry + os.sep for entry in sys.path if entry.endswith(("site-packages", "dist-packages")))
     return not path.startswith((*_interpreters_folders(), *installed))
@@ -193,7 +194,7 @@ def _is_ours(traceback: TracebackType | None) -> bool:
     ours = False
     while traceback is not None:
         path = traceback.tb_frame.f_code.co_filename
-        if path.startswith(_CORE):
+        if path.startswith(_OURS):
             ours = True
         elif is_user_file(path):
             ours = False
@@ -206,8 +207,8 @@ def _innermost(traceback: TracebackType | None) -> str:
     found = "no traceback"
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if code.co_filename.startswith(_CORE):
-            found = f"{code.co_filename.removeprefix(_CORE)}:{traceback.tb_lineno} in {code.co_name}"
+        if code.co_filename.startswith(_OURS):
+            found = f"{code.co_filename.removeprefix(_HOME)}:{traceback.tb_lineno} in {code.co_name}"
         traceback = traceback.tb_next
     return found
 

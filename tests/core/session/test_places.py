@@ -2,12 +2,14 @@
 
 import json
 import linecache
+from pathlib import Path
 
 import pytest
 
+import topos_core
 from topos_core.errors import ConfigurationError, RecordingError, TraceError
 from topos_core.session.entries import split_lines
-from topos_core.session.places import error_of, place_in_stack, relative_path
+from topos_core.session.places import error_of, is_user_file, place_in_stack, relative_path
 from topos_core.tape.span import Span
 
 ROOT = "/project"
@@ -108,6 +110,16 @@ def test_an_exception_out_of_our_own_code_is_internal():
         found = error_of(error, MODEL, ROOT)
     assert found["code"] == "internal"
     assert "session/places.py" in found["message"]
+
+
+@pytest.mark.parametrize("package", ["topos_core", "topos_lsp", "topos_web"])
+def test_no_error_stands_in_topos_itself(package):
+    home = Path(topos_core.__file__).parents[1]
+    inside = str(home / package / "made_up.py")
+    found = error_of(run({inside: "def main():\n    return {}['é']\n"}), MODEL, ROOT)
+    assert (found["code"], found["path"]) == ("internal", None)
+    assert f"({package}/made_up.py:2 in main)" in found["message"].replace("\\", "/")
+    assert is_user_file(str(home / "examples" / "made_up.py"))
 
 
 def test_an_error_without_a_place_has_none():
