@@ -251,3 +251,22 @@ def test_the_plan_opens_in_a_viewer_that_is_started_once_and_ends_with_the_serve
     assert client.shutdown() == 0
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(address, timeout=5)
+
+
+def test_a_project_that_is_renamed_or_deleted_under_its_buffer_is_told(start, tmp_path):
+    folder = tmp_path / "going"
+    folder.mkdir()
+    client = start()
+    client.initialize(folder, options=VOUCHED)
+    name = client.open(folder / "norm.py", NORM)
+    client.wait_for_hints(name)
+    folder.rename(tmp_path / "gone")
+    client.change(name, NORM + "\n", 2)
+    (found,) = client.wait_for_diagnostics(name)
+    assert found["code"] == "TP505"
+    assert found["message"] == (
+        f"no plan: the project's folder {folder} is gone, renamed or deleted; open the file where it is now"
+    )
+    folder.mkdir()
+    client.change(name, NORM + "\n\n", 3)
+    client.wait_for_diagnostics(name, lambda found: not found)

@@ -13,6 +13,7 @@ from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 
 from topos_core.session.entries import split_lines
+from topos_core.session.roots import enter_root
 
 
 def load(path: str, text: str, root: str, code: CodeType | None = None) -> ModuleType:
@@ -23,10 +24,11 @@ def load(path: str, text: str, root: str, code: CodeType | None = None) -> Modul
     `compiled` gave for the text, where somebody had the time.
 
     Raises:
+        ConfigurationError: TP505, the root is gone.
         SyntaxError: The text does not parse.
         BaseException: Whatever the file raises.
     """
-    os.chdir(root)
+    enter_root(root)
     name, folder = module_name(path)
     for entry in (root, folder):  # the folder comes first, as for a script
         if entry in sys.path:

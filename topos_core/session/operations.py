@@ -23,6 +23,7 @@ from topos_core.session.dimensions import AskedDims
 from topos_core.session.imports import imported_files
 from topos_core.session.loading import compiled, load
 from topos_core.session.places import error_of, position, relative_path
+from topos_core.session.roots import enter_root
 from topos_core.session.sources import MODEL_FILES, read_source
 from topos_core.session.traced import Traced, trace_entry, traced_model
 from topos_core.session.warming import loaded
@@ -75,7 +76,7 @@ def _unfold(x: Any) -> Any:
 
 def perform(state: State, request: Mapping[str, Any], progress: Report) -> dict[str, Any]:
     """Does one request; what goes wrong with user code comes back as `error`."""
-    os.chdir(state.root)  # user code may have moved away
+    enter_root(state.root)  # user code may have moved away
     if request["do"] == "prepare":
         return _prepare(state, request)
     if request["do"] == "trace":

@@ -18,6 +18,7 @@ from topos_core.session import processes
 from topos_core.session.conversation import Cancelled, Conversation, Lost
 from topos_core.session.limits import Limits
 from topos_core.session.messages import PROTOCOL, Decoder, MessageError, encode
+from topos_core.session.roots import left_root
 from topos_core.session.version import VERSION
 
 _START_SECONDS: Final = 60.0
@@ -60,6 +61,8 @@ class WarmProcess:
         except OSError as error:
             self._control.close()
             self._errors.close()
+            if not os.path.isdir(root):
+                raise left_root(root, error) from error
             raise ConfigurationError(
                 f"the interpreter {interpreter} cannot be started in {root} ({error.strerror}); "
                 "correct `interpreter` in the user's settings",

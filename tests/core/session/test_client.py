@@ -294,6 +294,21 @@ def test_a_target_that_was_never_traced_is_told(agent):
         agent.replan("model.py:entry")
 
 
+def test_a_root_that_is_gone_is_told(tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    with Agent(root) as agent:
+        agent.hello()
+        root.rmdir()
+        assert agent.trace("a.py", MARK)["error"]["code"] == "TP505"
+    with pytest.raises(ConfigurationError, match=r"/root is gone, renamed or deleted") as caught:
+        Agent(root)
+    assert caught.value.code == "TP505"
+    root.write_text("")
+    with pytest.raises(ConfigurationError, match=r"/root cannot be entered: not a directory"):
+        Agent(root)
+
+
 def test_an_interpreter_that_does_not_exist_is_told(tmp_path):
     with pytest.raises(ConfigurationError, match=r"/nowhere/python cannot be started"):
         Agent(tmp_path, interpreter="/nowhere/python")
