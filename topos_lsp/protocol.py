@@ -6,7 +6,7 @@ import logging
 from typing import Any, Final
 
 from lsprotocol import types as lsp
-from pygls.exceptions import JsonRpcException
+from pygls.exceptions import JsonRpcException, JsonRpcInternalError
 from pygls.protocol import LanguageServerProtocol
 
 logger = logging.getLogger(__name__)
@@ -53,6 +53,19 @@ class Protocol(LanguageServerProtocol):
         if error is not None and error.code == _INTERNAL:
             error = lsp.ResponseError(code=_INTERNAL, message="topos failed to answer; its log says why")
         super()._send_response(msg_id, result, error)
+
+
+def is_refusal(error: object) -> bool:
+    """Says whether an error is an answer, such as to a command that does not exist, and no bug of ours."""
+    return isinstance(error, JsonRpcException) and not isinstance(error, JsonRpcInternalError)
+
+
+def _is_fault(record: logging.LogRecord) -> bool:
+    """Keeps the tracebacks with which pygls logs refusals out of the log."""
+    return not (record.exc_info and is_refusal(record.exc_info[1]))
+
+
+logging.getLogger("pygls.protocol.json_rpc").addFilter(_is_fault)
 
 
 class Refused(JsonRpcException):

@@ -21,7 +21,7 @@ from topos_lsp.files import File
 from topos_lsp.homes import Home, Homes
 from topos_lsp.positions import Encoding
 from topos_lsp.progress import Shown
-from topos_lsp.protocol import Protocol
+from topos_lsp.protocol import Protocol, is_refusal
 from topos_lsp.settings import Initial, Settings
 from topos_lsp.tracing import Tracing, Work
 from topos_lsp.viewer import Viewers
@@ -122,6 +122,9 @@ class Server(LanguageServer):
         self.window_log_message(lsp.LogMessageParams(type=kind, message=message))
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """Logs a bug of ours; pygls would open a message box."""
+        """Logs a bug of ours; pygls would open a message box. What is refused is none."""
+        if is_refusal(error):
+            self.log(f"topos: refused: {error}", lsp.MessageType.Info)
+            return
         logger.error("%s: %s", getattr(source, "__name__", source), error)
         self.log(f"topos: internal error: {error}", lsp.MessageType.Error)

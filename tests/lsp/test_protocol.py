@@ -136,3 +136,26 @@ def test_what_user_code_prints_or_reads_never_reaches_the_protocol(start, projec
     name = client.open(project / "noise.py", noise + NORM)
     client.wait_for_hints(name)
     assert client.shutdown() == 0
+
+
+def test_a_refused_command_is_told_in_its_answer_and_as_no_bug(start, project):
+    client = start()
+    client.initialize(project, options={"untrustedWorkspace": True})
+    path = project / "norm.py"
+    name = client.open(path, NORM)
+
+    def refused(command, *arguments):
+        reply = client.reply(
+            client.start_request("workspace/executeCommand", {"command": command, "arguments": list(arguments)})
+        )
+        return reply["error"]["message"]
+
+    assert refused("topos.openPlan", name) == "the viewer reads files, and this buffer has none; save it first"
+    path.write_text(NORM)
+    assert "not trusted" in refused("topos.openPlan", name)
+    assert refused("topos.emit", name, "zz") == "zz has no plan; trace it first"
+    assert "'topos.nothing' is not defined" in refused("topos.nothing")
+    client.wait(lambda: sum("topos: refused: " in line for line in client.logged()) == 4)
+    assert not any("internal error" in line for line in client.logged())
+    assert client.shutdown() == 0
+    assert b"Traceback" not in b"".join(client.errors)
