@@ -1,13 +1,12 @@
-"""What the agent's replies come to: plans and views, made in a thread, and the packed replies that may be given again."""
+"""What the agent's replies come to: plans and views, made in a thread; of kept ones too."""
 
 from __future__ import annotations
 
 import json
 import time
 import zlib
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from topos_core.errors import ToposError
@@ -15,17 +14,14 @@ from topos_core.session.entries import Comment, find
 from topos_core.session.suppression import suppress
 from topos_lsp.memory import settle
 from topos_lsp.plan import Plan
+from topos_lsp.replies import Reply
 from topos_lsp.view import View, view
 
 if TYPE_CHECKING:  # a file holds its replies
     from topos_lsp.files import File
 
-_KEPT: Final = 8
 _DEPTH: Final = 5  # a reply, its entries, an entry, its document, and the rows of a table
 _POISON: Final = ("TP405", "TP406", "TP407")  # time, memory, death: the same text would do the same again
-
-
-Reply = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,36 +30,6 @@ class Answer:
 
     reply: Reply
     plans: Mapping[str, tuple[Plan, View | None]]
-
-
-@dataclass(slots=True)
-class Replies:
-    """Replies by what was asked, so that undoing an edit costs nothing and a poisonous text is not run twice; packed after a while.
-
-    Where they hold no more, as when an imported module changed, a file gets new ones: a reply that comes or is packed later goes
-    into the old ones, and with them.
-    """
-
-    _kept: OrderedDict[str, Reply | bytes] = field(default_factory=OrderedDict)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._kept
-
-    def get(self, key: str) -> Reply | bytes | None:
-        """Gives a reply, packed or not."""
-        return self._kept.get(key)
-
-    def keep(self, key: str, reply: Reply) -> None:
-        """Keeps a reply; the oldest goes."""
-        self._kept[key] = reply
-        self._kept.move_to_end(key)
-        while len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
-
-    def packed(self, key: str, packed: bytes) -> None:
-        """Keeps a packed reply in the place of what it was."""
-        if key in self._kept:
-            self._kept[key] = packed
 
 
 def answer(file: File, reply: Reply) -> Answer:

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from topos_core.session.entries import Comment, Entry, Marks
 from topos_lsp.anchors import Anchors
-from topos_lsp.answers import Replies
 from topos_lsp.documents import Document
 from topos_lsp.edits import Edit
 from topos_lsp.homes import Home
-from topos_lsp.plan import Plan
+from topos_lsp.plan import Plan, Stale
+from topos_lsp.replies import Replies
 
 State = Literal["empty", "waiting", "tracing", "traced", "failed", "cancelled", "untrusted", "unasked"]
 
@@ -120,6 +120,12 @@ class File:
     def failure_of(self, name: str) -> Failure | None:
         """Gives why an entry has no newer plan."""
         return self.failures.get(name) or self.failures.get("")
+
+    def mark_stale(self, name: str, reason: str) -> None:
+        """Says of an entry's plan, or of all under "", why it is not the newest."""
+        for each, plan in self.plans.items():
+            if name in ("", each):
+                plan.stale = Stale(plan.traced if plan.stale is None else plan.stale.since, reason)
 
     def comments(self) -> tuple[Comment, ...]:
         """Lists the `# topos:` comments."""

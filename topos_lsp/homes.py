@@ -16,6 +16,7 @@ from topos_core.session.limits import EDITOR_SECONDS
 from topos_core.session.settings import Settings as UserSettings
 from topos_core.session.settings import is_trusted, read_settings
 from topos_core.session.workspace import Workspace
+from topos_lsp.replies import Closed
 from topos_lsp.settings import Initial
 
 _Read = TypeVar("_Read")
@@ -28,11 +29,13 @@ class Home:
     Args:
         workspace: Its root, configuration and the user's settings; defaults stand where one of them cannot be used.
         problems: Why a default stands.
+        closed: What was answered to its buffers that are closed by now.
     """
 
     workspace: Workspace
     problems: tuple[ToposError, ...] = ()
     interpreter: Interpreter | None = None
+    closed: Closed = field(default_factory=Closed)
     _agent: Agent | None = None
     _closed: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -130,6 +133,12 @@ class Homes:
         """Takes one project out, or all without a root, so that it is read anew; the caller closes what it gets."""
         keys = list(self._homes) if root is None else [root]
         return [self._homes.pop(key) for key in keys if key in self._homes]
+
+    def outdate(self, path: str) -> None:
+        """Lets go of what was answered to closed buffers that a changed file may have had a part in."""
+        home = self._homes.get(self.root_of(path))
+        if home is not None:
+            home.closed.outdate(path)
 
     def all(self) -> list[Home]:
         """Lists the open projects."""

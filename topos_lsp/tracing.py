@@ -23,13 +23,14 @@ from topos_core.session.asking import asked_of_plan
 from topos_core.session.client import Cancelled
 from topos_core.session.places import error_of
 from topos_core.session.suppression import unused_suppressions
-from topos_lsp.answers import Answer, Replies, again, answer, is_final, now, pack
+from topos_lsp.answers import Answer, again, answer, is_final, now, pack
 from topos_lsp.documents import Document, Documents
 from topos_lsp.edits import Edit
 from topos_lsp.files import Failure, File
 from topos_lsp.homes import Home, Homes
 from topos_lsp.memory import trim
-from topos_lsp.plan import Plan, Stale
+from topos_lsp.plan import Plan
+from topos_lsp.replies import Replies
 from topos_lsp.settings import Settings
 from topos_lsp.view import View
 
@@ -108,7 +109,8 @@ class Tracing:
 
     def opened(self, document: Document) -> None:
         """Starts to follow a buffer, and traces it."""
-        file = self._files[document.uri] = File(document, self.homes.of(document.path))
+        home = self.homes.of(document.path)
+        file = self._files[document.uri] = File(document, home, replies=home.closed.take(document.path))
         self._schedule(file, 0.0, asked=self.settings.trace != "manual")
 
     def changed(self, document: Document, edits: list[Edit]) -> None:
@@ -137,12 +139,14 @@ class Tracing:
             if file.uri != but and file.home.root == root and file.entries and file.depends_on(path):
                 file.replies = Replies()
                 self._schedule(file, self.settings.debounce, asked=self.settings.trace != "manual")
+        self.homes.outdate(path)
 
     def closed(self, document: Document) -> None:
         """Ends whatever runs for a buffer and forgets it."""
         file = self._files.pop(document.uri, None)
         if file is not None:
             self._stop(file)
+            file.home.closed.keep(document.path, file.replies)
             agent = file.home.running()
             if agent is not None:
                 agent.release(document.path)
@@ -161,7 +165,7 @@ class Tracing:
         if file.pending:
             self._stop(file)
             file.state = "cancelled"
-            _mark_stale(file, "", words.cancelled())
+            file.mark_stale("", words.cancelled())
             self.listener.changed(file)
 
     def reopen(self, root: str | None = None) -> None:
@@ -261,7 +265,7 @@ class Tracing:
         elif not asked:
             file.state = "traced" if file.plans else "unasked"
             if not self._is_current(file):
-                _mark_stale(file, "", words.changed_since())
+                file.mark_stale("", words.changed_since())
         else:
             await self._trace(file)
 
@@ -370,7 +374,7 @@ class Tracing:
         if row is not None:
             place = file.anchors.add(*file.document.text.place(*(row[key] for key in _PLACE)))
         file.failures[name] = Failure(error, place, now)
-        _mark_stale(file, name, error["message"])
+        file.mark_stale(name, error["message"])
 
     def _key(self, file: File, text: str) -> str:
         asked = json.dumps([file.entries, self.options(file.home)], sort_keys=True)
@@ -384,14 +388,6 @@ def _unused(file: File) -> list[dict[str, Any]]:
     for row in found:
         row["place"] = file.anchors.add(*file.document.text.place(*(row[key] for key in _PLACE)))
     return found
-
-
-def _mark_stale(file: File, name: str, reason: str) -> None:
-    for each, plan in file.plans.items():
-        if name in ("", each) and plan.stale is None:
-            plan.stale = Stale(plan.traced, reason)
-        elif name in ("", each) and plan.stale is not None:
-            plan.stale = Stale(plan.stale.since, reason)
 
 
 def _tell_failure(task: asyncio.Task[None]) -> None:

@@ -9,9 +9,10 @@ from lsprotocol import types as lsp
 
 from tests.lsp.models import NORM
 from topos_lsp import tracing
-from topos_lsp.answers import Replies, pack
+from topos_lsp.answers import pack
 from topos_lsp.documents import Documents
 from topos_lsp.homes import Homes
+from topos_lsp.replies import Closed, Replies
 from topos_lsp.settings import Initial
 from topos_lsp.tracing import Tracing
 
@@ -48,6 +49,41 @@ def test_the_oldest_reply_goes():
         replies.packed(key, b"packed")
     assert replies.get("0") == b"packed"
     assert "1" not in replies
+
+
+def test_what_came_from_a_module_goes_with_its_state(tmp_path):
+    helper = tmp_path / "helper.py"
+    helper.write_text("GAIN = 1\n")
+    replies = Replies()
+    replies.keep("with", {"imports": [str(helper)]})
+    replies.keep("alone", {"imports": []})
+    assert replies.get("with") == {"imports": [str(helper)]}
+    helper.write_text("GAIN = 10\n")
+    assert replies.get("with") is None
+    assert replies.get("alone") == {"imports": []}
+
+
+def test_replies_of_closed_buffers_are_few_and_go_with_what_they_came_from():
+    closed = Closed()
+    for number in range(10):
+        replies = Replies()
+        replies.keep("poison", {})  # it does not say what it came from
+        replies.keep("good", {"imports": ["/p/helper.py"]})
+        replies.keep("alone", {"imports": []})
+        closed.keep(f"/p/{number}.py", replies)
+    assert "good" not in closed.take("/p/1.py")
+    closed.outdate("/p/9.py")
+    own = closed.take("/p/9.py")
+    assert "poison" in own
+    assert "good" in own
+    other = closed.take("/p/8.py")
+    assert "poison" not in other
+    assert "good" in other
+    closed.outdate("/p/helper.py")
+    last = closed.take("/p/7.py")
+    assert "good" not in last
+    assert "alone" in last
+    assert "alone" not in closed.take("/p/7.py")
 
 
 def test_a_packed_reply_is_the_reply():

@@ -78,3 +78,39 @@ def test_a_text_that_killed_its_process_is_not_run_again_unless_asked(shared, op
     assert counter.read_text() == "11"
     shared.request("workspace/executeCommand", {"command": "topos.retrace", "arguments": [name]})
     shared.wait_for_diagnostics(name, lambda found: counter.read_text() == "111")
+
+
+def test_a_text_that_killed_its_process_is_not_run_again_when_its_buffer_is_reopened(shared, opened):
+    counter = shared.folder / "count_reopened"
+    text = f"import os; open({str(counter)!r}, 'a').write('1'); os._exit(1)\n" + marked("return x")
+    name = opened(text)
+    shared.wait_for_diagnostics(name)
+    path = shared.folder / f"{name.rpartition('/')[2]}"
+    for _ in range(2):
+        shared.notify("textDocument/didClose", {"textDocument": {"uri": name}})
+        shared.open(path, text)
+        (found,) = shared.wait_for_diagnostics(name)
+        assert found["code"] == "TP407"
+    assert counter.read_text() == "1"
+    shared.request("workspace/executeCommand", {"command": "topos.retrace", "arguments": [name]})
+    shared.wait_for_diagnostics(name, lambda found: counter.read_text() == "11")
+
+
+def test_a_reopened_buffer_is_traced_again_where_its_module_changed_meanwhile(shared, opened):
+    counter, helper = shared.folder / "count_good", shared.folder / "reopened_helper.py"
+    helper.write_text("GAIN = 1.0\n")
+    text = f"import reopened_helper; open({str(counter)!r}, 'a').write('1')\n" + NORM
+    name = opened(text)
+    shared.wait_for_hints(name)
+    path = shared.folder / f"{name.rpartition('/')[2]}"
+
+    def reopen():
+        shared.notify("textDocument/didClose", {"textDocument": {"uri": name}})
+        shared.open(path, text)
+        shared.wait_for_hints(name)
+
+    reopen()
+    assert counter.read_text() == "1"
+    helper.write_text("GAIN = 10.0\n")
+    reopen()
+    assert counter.read_text() == "11"
