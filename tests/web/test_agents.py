@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from topos_web.agents import AgentPlanner
+from topos_web.plans import PlannerError
 
 MODEL = "import numpy as np\n\n\n# topos: entry inputs=f32[N,8]\ndef main(x):\n    return np.tanh(x)\n"
 
@@ -49,6 +51,25 @@ def test_every_setting_of_the_project_holds_for_the_page_unless_it_asks_otherwis
         assert planner.changes(main.target, {"fidelity": "fast"})["fidelity"] == "fast"
         assert planner.changes(main.target, {"off": ["gelu"]})["consumer"] == "stablehlo"
         assert planner._asked(main.target, {"off": ["gelu"]})["off"] == ["softmax", "gelu"]
+    finally:
+        planner.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"observe": [99999]}, "no value %99999 to observe"),
+        ({"off_at": [["softmax", 99999]]}, "no value %99999 to switch softmax off at"),
+        ({"off_at": [["softmux", 1]]}, "no pattern is called 'softmux'"),
+    ],
+)
+def test_a_value_or_a_pattern_that_is_none_is_refused(tmp_path: Path, options: dict[str, Any], told: str) -> None:
+    (tmp_path / "net.py").write_text(MODEL)
+    planner = AgentPlanner([str(tmp_path / "net.py")], dims=[("N", 2)])
+    try:
+        (found,) = planner.trace()
+        with pytest.raises(PlannerError, match=told):  # which the API answers with 422
+            planner.changes(found.target, options)
     finally:
         planner.close()
 

@@ -134,6 +134,11 @@ class Planner:
         for value in request.observe:
             if not 0 <= value < count:
                 raise ConfigurationError(f"no value %{value} to observe; the tape has {count} values", code="TP504")
+        for pattern, value in request.off_at:
+            if not 0 <= value < count:
+                raise ConfigurationError(
+                    f"no value %{value} to switch {pattern} off at; the tape has {count} values", code="TP504"
+                )
         rows = len(self.tape.observations)
         for row in request.ignore:
             if not 0 <= row < rows:

@@ -167,7 +167,8 @@ class Traced:
                 f"no option is called {wrong!r}; there are {', '.join((*known, *other))}", code="TP504"
             )
         names = (*patterns(), *VARIANTS)
-        unknown = sorted(set(options.get("off") or ()) - set(names))
+        off_at = frozenset((pattern, root) for pattern, root in options.get("off_at") or ())
+        unknown = sorted({*(options.get("off") or ()), *(pattern for pattern, _ in off_at)}.difference(names))
         if unknown:
             raise ConfigurationError(f"no pattern is called {unknown[0]!r}; there are {', '.join(names)}", code="TP504")
         settings = {key: options[key] for key in known if options.get(key) is not None}
@@ -176,8 +177,7 @@ class Traced:
             observe=tuple(value for name in options.get("observe") or () for value in self._values(name)),
             ignore=frozenset(options.get("ignore") or ()),
             off=frozenset(options.get("off") or ()),
-            off_at=frozenset((pattern, root) for _, pattern, root in self._off)
-            | {(pattern, root) for pattern, root in options.get("off_at") or ()},
+            off_at=off_at.union((pattern, root) for _, pattern, root in self._off),
         )
 
     def plan(self, options: Mapping[str, Any]) -> api.Plan:

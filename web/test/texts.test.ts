@@ -34,13 +34,14 @@ describe('search', () => {
   it('takes no time on a nasty glob', () => {
     expect(glob(`${'*a'.repeat(40)}*b`, 'a'.repeat(400))).toBe(false);
   });
-  it('reads fields, comparisons, negations, and tells unknown fields', () => {
-    expect(parse('op:matmul bytes>1e6 -state:taken conv nofield:x')).toEqual({
+  it('reads fields, comparisons, negations, and tells fields and numbers that are none', () => {
+    expect(parse('op:matmul bytes>1e6 -state:taken conv nofield:x bytes>abc us>= line:1')).toEqual({
       terms: [
         { field: 'op', test: ':', text: 'matmul', negated: false }, { field: 'bytes', test: '>', text: '1e6', negated: false },
         { field: 'state', test: ':', text: 'taken', negated: true }, { field: '', test: '', text: 'conv', negated: false },
+        { field: 'line', test: ':', text: '1', negated: false },
       ],
-      unknown: ['nofield'],
+      faults: ['no field nofield', 'bytes: abc is no number', 'us: = is no number'],
     });
   });
   const m = model([{ op: 'input', type: 'f32[128,512]' }, { op: 'matmul', reads: [0, 0], scope: ['net', 'block1'] }, { op: 'exp', reads: [1], type: 'bf16[4]' }]);

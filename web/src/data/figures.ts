@@ -16,6 +16,9 @@ export function written({ value, unit }: Figure): string {
   return Math.abs(value) < 10_000 ? `${Number(value.toPrecision(6))} ${many}`.trim() : scaled(value, COUNTS) + many;
 }
 
+/** A count of ops in words. */
+export const ops = (count: number): string => `${count} op${count === 1 ? '' : 's'}`;
+
 export function seconds(value: number): string {
   return value === 0 ? '0 s' : scaled(value, TIMES);
 }

@@ -1,6 +1,7 @@
 /** A plan's regions by id, by op and by scope: what the panes and the drawing look up. */
 
 import type { Changes, Counts, Plan, Region, Verdict } from './document';
+import { ops } from './figures';
 import type { Tree } from './scopes';
 
 export type Tally = Record<Verdict, number>;
@@ -66,5 +67,5 @@ export function applied(base: Plan, changes: Changes): Plan {
 }
 
 export function summary(counts: Counts): string {
-  return `${counts.ops} ops, ${counts.taken} taken, ${counts.declined} declined, ${counts.blocked} blocked, ${counts.near_miss} near misses`;
+  return `${ops(counts.ops)}, ${counts.taken} taken, ${counts.declined} declined, ${counts.blocked} blocked, ${counts.near_miss} near misses`;
 }

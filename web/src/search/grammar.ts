@@ -16,20 +16,24 @@ export interface Term {
 
 export const FIELDS = ['op', 'scope', 'shape', 'dtype', 'bytes', 'us', 'state', 'rule', 'value', 'line', 'file', 'code'] as const;
 const WORDS: Record<string, Verdict> = { taken: 'taken', declined: 'declined', blocked: 'blocked', near: 'near_miss', near_miss: 'near_miss' };
+const NUMBERS: readonly string[] = ['bytes', 'us', 'line'];
+const isNumber = (text: string): boolean => text.trim() !== '' && !Number.isNaN(Number(text));
 const LONGEST = 400;
 
-export function parse(query: string): { terms: Term[]; unknown: string[] } {
+/** Reads a query; `faults` says what of it cannot be read: fields that are none, and numbers that are none. */
+export function parse(query: string): { terms: Term[]; faults: string[] } {
   const terms: Term[] = [];
-  const unknown: string[] = [];
+  const faults: string[] = [];
   for (const word of query.slice(0, LONGEST).split(/\s+/).filter(Boolean)) {
     const negated = word.startsWith('-') && word.length > 1;
     const bare = negated ? word.slice(1) : word;
     const found = bare.match(/^([a-z_]+)([:<>=])(.*)$/);
     if (!found) terms.push({ field: '', test: '', text: bare.toLowerCase(), negated });
-    else if (!(FIELDS as readonly string[]).includes(found[1])) unknown.push(found[1]);
+    else if (!(FIELDS as readonly string[]).includes(found[1])) faults.push(`no field ${found[1]}`);
+    else if (NUMBERS.includes(found[1]) && found[3] !== '' && !isNumber(found[3])) faults.push(`${found[1]}: ${found[3]} is no number`);
     else if (found[3] !== '') terms.push({ field: found[1], test: found[2] as Term['test'], text: found[3].toLowerCase(), negated });
   }
-  return { terms, unknown };
+  return { terms, faults };
 }
 
 /** Whether a glob of `*` and `?` matches all of a text; takes time in the product of their lengths at most. */

@@ -67,11 +67,11 @@ export class Viewer {
     return selection?.kind === 'region' ? (this.index?.byId.get(selection.id) ?? null) : null;
   });
   search = $derived.by(() => {
-    const { terms, unknown } = parse(this.query);
+    const { terms, faults } = parse(this.query);
     const { model, index } = this;
-    if (!terms.length || !model || !index) return { active: false, ops: [] as number[], hits: new Set<number>(), unknown };
+    if (!terms.length || !model || !index) return { active: false, ops: [] as number[], hits: new Set<number>(), faults };
     const ops = searchOps(model, terms, (value) => index.of(value));
-    return { active: true, ops, hits: new Set(ops), unknown, terms };
+    return { active: true, ops, hits: new Set(ops), faults, terms };
   });
   listed = $derived.by((): Region[] => {
     if (!this.plan) return [];
