@@ -72,7 +72,7 @@ def generators_noted(states: RandomStates) -> Iterator[None]:
 def _held(function: Any) -> Iterator[Any]:
     """Gives what the program's own modules name (an installed package may draw for itself), and what a function and its object hold."""
     for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None) if isinstance(module, ModuleType) else None
+        file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
         if isinstance(file, str) and role_of_path(file) == "user" and name.partition(".")[0] != "topos_core":
             yield from list(vars(module).values())
     for each in (function, getattr(function, "__func__", None), vars(type(function)).get("__call__")):
