@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from topos_core.matching.tuples import new_tuple
 
 
 class Digit(NamedTuple):
@@ -21,8 +23,6 @@ class Digit(NamedTuple):
 
 
 Digits = tuple[Digit, ...]
-
-_new: Final = tuple.__new__  # a named tuple's own constructor is a Python function, three times as dear
 
 
 class Progression(NamedTuple):
@@ -53,7 +53,7 @@ def merged(digits: Iterable[Digit]) -> Digits:
                 if c != extent * own:
                     break
             else:
-                out[-1] = _new(Digit, (count * extent, inner))
+                out[-1] = new_tuple(Digit, (count * extent, inner))
                 continue
         out.append(digit)
     return tuple(out)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from topos_core.matching.affine import Digit, Digits, merged
 from topos_core.matching.func import Form, Func, Map, form
+from topos_core.matching.tuples import new_tuple
 from topos_core.matching.view import View
 
 
@@ -86,9 +87,9 @@ def view_over(
             column = [0] * rank
             if place is not None:
                 column[place[0]] = place[1]
-            row.append(_new(Digit, (extents[digit], tuple(column))))
+            row.append(new_tuple(Digit, (extents[digit], tuple(column))))
         rows.append(tuple(row) if len(row) < 2 else merged(row))
-    return _new(View, (base, func.shape, tuple(rows), (0,) * rank, (1,) * rank, ()))
+    return new_tuple(View, (base, func.shape, tuple(rows), (0,) * rank, (1,) * rank, ()))
 
 
 def view_by_map(func: Func, map_: Map, axes: Sequence[Sequence[int]], frame: Frame, base: int) -> View:
@@ -106,7 +107,7 @@ def recast(view: View, func: Func, outer: Sequence[Form], base: int) -> View:
     """Gives the view on `func` of a value that reads another function by `view`, one form per digit of `func` over that
     function's digits."""
     if tuple(outer) == tuple(range(len(view.base_shape))):
-        return _new(View, (base, func.shape, *view[2:]))
+        return new_tuple(View, (base, func.shape, *view[2:]))
     parts = [(0, ((one, 1),)) if isinstance(one, int) else one for one in outer]
     offsets = tuple(offset + sum(c * view.offsets[d] for d, c in terms) for offset, terms in parts)
     rows = tuple(
@@ -126,9 +127,6 @@ def outward(places: dict[int, tuple[int, int]], count: int) -> list[Form]:
         if index < count:
             terms[index].append((digit, weight))
     return [form(0, pairs) for pairs in terms]
-
-
-_new: Final = tuple.__new__  # a named tuple's own constructor is a Python function, three times as dear
 
 
 def _refined(columns: Sequence[Digits]) -> list[int] | None:

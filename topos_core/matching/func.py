@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
 from topos_core.matching.symbol import Coefficient
+from topos_core.matching.tuples import new_tuple
 
 Kind = Literal["leaf", "hole", "one", "window", "sum", "product", "apply", "reduce"]
 
@@ -190,14 +191,14 @@ class FuncTable:
             places = {digit: (k, 1) for k, digit in enumerate(order)}
             sizes, count = [extents[digit] for digit in order], len(kept)
             own = tuple(
-                [_new(Kid, (func, tuple([places[one][0] for one in map_]), weight)) for func, map_, weight in kids]  # type: ignore[index]
+                [new_tuple(Kid, (func, tuple([places[one][0] for one in map_]), weight)) for func, map_, weight in kids]  # type: ignore[index]
             )
         else:
             places, sizes, count = _joined(kids, kept, late, extents)
             own = tuple([Kid(kid.func, _renumbered(kid.map, places), kid.weight) for kid in kids])
         shape, gone = tuple(sizes[:count]), tuple(sizes[count:])
         key = (kind, name, own, constant, shape, gone)
-        return _new(Made, (self._known_as(key, kind, name, own, constant, shape, gone), places))
+        return new_tuple(Made, (self._known_as(key, kind, name, own, constant, shape, gone), places))
 
     def _known_as(self, key: Any, kind: Kind, name: str, kids: tuple[Kid, ...], *rest: Any) -> Func:
         func = self._known.get(key)
@@ -247,7 +248,7 @@ def composed(inner: Map, outer: Sequence[Form]) -> Map:
 def used(kids: Sequence[Kid], outer: Sequence[Form]) -> list[Kid]:
     """Gives operands used by one map more; the inner loop of every try, hence without a call per operand."""
     try:
-        return [_new(Kid, (func, tuple([outer[one] for one in inner]), weight)) for func, inner, weight in kids]  # type: ignore[index]  # bare digits, as nearly always
+        return [new_tuple(Kid, (func, tuple([outer[one] for one in inner]), weight)) for func, inner, weight in kids]  # type: ignore[index]  # bare digits, as nearly always
     except TypeError:
         return [Kid(func, composed(inner, outer), weight) for func, inner, weight in kids]
 
@@ -263,9 +264,6 @@ def in_order(kids: Collection[Kid], full: Callable[[Kid], Any]) -> list[Kid]:
 
 def _number(kid: Kid) -> int:
     return kid.func.number
-
-
-_new: Final = tuple.__new__  # a named tuple's own constructor is a Python function, three times as dear
 
 
 def identity_map(func: Func) -> Map:

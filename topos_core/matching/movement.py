@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from topos_core.matching.affine import Digit, Digits, Progression, fit, merged, regrouped, size
 from topos_core.matching.axes import padded_axis, single, sliced_axis, unit, with_axis
+from topos_core.matching.tuples import new_tuple
 from topos_core.matching.view import View
 from topos_core.tape.op import Op
 from topos_core.tape.tape import Tape
 
 ViewOf = Callable[[int], View]
-
-_new: Final = tuple.__new__
 
 
 def moved(tape: Tape, op: Op, view_of: ViewOf) -> View | None:
@@ -52,13 +51,13 @@ def _alike(a: View, b: View) -> bool:
 def _reshape(tape: Tape, op: Op, view_of: ViewOf) -> View | None:
     view = view_of(op.operands[0])
     groups = regrouped(view.digits, op.type.shape)
-    return None if groups is None else _new(View, (*view[:2], groups, *view[3:]))
+    return None if groups is None else new_tuple(View, (*view[:2], groups, *view[3:]))
 
 
 def _permute(tape: Tape, op: Op, view_of: ViewOf) -> View | None:
     view = view_of(op.operands[0])
     axes = view.axes
-    return _new(View, (*view[:2], tuple([axes[k] for k in op.attributes["order"]]), *view[3:]))
+    return new_tuple(View, (*view[:2], tuple([axes[k] for k in op.attributes["order"]]), *view[3:]))
 
 
 def _broadcast(tape: Tape, op: Op, view_of: ViewOf) -> View | None:
@@ -70,7 +69,7 @@ def _broadcast(tape: Tape, op: Op, view_of: ViewOf) -> View | None:
     axes: list[Digits] = [(Digit(extent, zeros),) if extent != 1 else () for extent in shape[:lead]]
     for own, extent, inherited in zip(source, shape[lead:], view.axes, strict=True):
         axes.append(inherited if own == extent else (Digit(extent, zeros),) if extent != 1 else ())
-    return _new(View, (*view[:2], tuple(axes), *view[3:]))
+    return new_tuple(View, (*view[:2], tuple(axes), *view[3:]))
 
 
 def _pad(tape: Tape, op: Op, view_of: ViewOf) -> View | None:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations
 from math import prod
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.core import Keys
 from topos_core.matching.func import Func, Map, digits_of
+from topos_core.matching.tuples import new_tuple
 from topos_core.matching.view import View
 
 
@@ -81,7 +82,7 @@ def _bare(view: View, map_: Map, attempt: Attempt) -> Rows | None:
             if extents[one] != extent or one in shown:
                 return None
             shown.add(one)
-            row.append(_new(Part, (extent, one, 1)))
+            row.append(new_tuple(Part, (extent, one, 1)))
         out.append(tuple(row))
     return tuple(out) if len(shown) == len(map_) else None
 
@@ -91,9 +92,6 @@ def _lone(coefficients: tuple[int, ...]) -> int:
     """Gives the place of the only coefficient, which is 1; -1 where there is none, or another one."""
     alone = coefficients.count(0) == len(coefficients) - 1 and 1 in coefficients
     return coefficients.index(1) if alone else -1
-
-
-_new: Final = tuple.__new__  # a named tuple's own constructor is a Python function, three times as dear
 
 
 def _aligned(view: View, map_: Map, attempt: Attempt, spare: Sequence[int] | None) -> list[list[Part]] | None:

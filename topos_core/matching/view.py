@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from topos_core.matching.affine import Digit, Digits, merged, size, span
+from topos_core.matching.tuples import new_tuple
 from topos_core.tape.tape import Tape
 
-_new: Final = tuple.__new__  # a named tuple's own constructor is a Python function, three times as dear
 _all: Final = chain.from_iterable
 
 
@@ -89,7 +89,7 @@ class Views:
 
 def identity(value: int, shape: tuple[int, ...]) -> View:
     """Gives the view of a value on itself."""
-    return _new(View, (value, shape, *_unmoved(shape), ()))
+    return new_tuple(View, (value, shape, *_unmoved(shape), ()))
 
 
 @lru_cache(4096)

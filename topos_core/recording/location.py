@@ -56,9 +56,7 @@ def role_of(code: CodeType) -> Role:
     return "user"
 
 
-@lru_cache(
-    1 << 16
-)  # a program that imported torch and transformers has more than 4,096 files, asked for at every recording
+@lru_cache(1 << 16)  # torch and transformers alone have more than 4,096 files, asked for at every recording
 def role_of_path(path: str) -> FrameKind:
     """Sorts a frame of which only the file is known."""
     if path.startswith(_LIBRARY):
