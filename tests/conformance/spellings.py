@@ -151,6 +151,19 @@ def _pool() -> Group:
     def library(x):
         return nn.max_pool(x, 2)
 
+    def average_of_elements(x):
+        def total(image):
+            y = np.pad(image, ((0, 0), (0, 0), (1, 1), (1, 1)))
+            return sliding_window_view(y, (3, 3), axis=(2, 3)).sum(axis=(-1, -2))
+
+        return total(x) / total(np.ones_like(x))
+
+    def average_by_counts(x):
+        rows = np.float32([2, 3, 3, 3])
+        y = np.pad(x, ((0, 0), (0, 0), (1, 0), (1, 0)))
+        total = sliding_window_view(y, (3, 3), axis=(2, 3))[:, :, ::2, ::2].sum(axis=(-1, -2))
+        return total / (rows[:, None] * rows)
+
     def weighted(x):
         return x[:, :, ::2, ::2] * 0.4 + x[:, :, 1::2, 1::2] * 0.6
 
@@ -162,7 +175,7 @@ def _pool() -> Group:
         return np.maximum(np.maximum(x[..., 0:4], x[..., 1:5]), x[..., 4:8])
 
     taken = (tiles, tiles_in_turn, views, corners, chained, stacked, average, average_by_sum, smallest, padded, zero_padded,
-             library)  # fmt: skip
+             library, average_of_elements, average_by_counts)  # fmt: skip
     return group({"x": "f32[2,3,8,8]"}, taken, (weighted, uneven))
 
 

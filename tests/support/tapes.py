@@ -12,7 +12,7 @@ from topos_core.ops.catalog import definition
 from topos_core.tape.op import Op
 from topos_core.tape.span import Frame, Location, Span
 from topos_core.tape.tape import Observation, ObservationKind, Structure, Tape
-from topos_core.tape.type import TensorType, numpy_dtype
+from topos_core.tape.type import TensorType, dtype_name, numpy_dtype
 
 
 def tensor_type(text: str) -> TensorType:
@@ -53,6 +53,12 @@ class TapeBuilder:
         """Appends a splat."""
         type = tensor_type(kind)
         return self._append("constant", (), {"value": numpy_dtype(type.dtype).type(number), "type": type}, type)
+
+    def table(self, elements: np.ndarray) -> int:
+        """Appends a table, read-only from then on."""
+        elements.flags.writeable = False
+        type = TensorType(dtype_name(elements.dtype) or "", elements.shape)
+        return self._append("constant", (), {"value": elements, "type": type}, type)
 
     def op(self, name: str, *operands: int, line: int | None = None, **attributes: Any) -> int:
         """Appends an op with the catalogue's inference."""

@@ -84,6 +84,9 @@ def table(facts: Any) -> dict[str, str]:
                 rows["reads outside"] = f"{facts.pad_fill:g}"
             if facts.scale != 1.0:
                 rows["scale"] = f"{facts.scale:g}"
+            if facts.counted is not None:
+                beside = any(any(sides) for sides in facts.counted)
+                rows["divides by"] = "elements and some of the padding" if beside else "elements in the image"
             return rows
         case NormFacts():
             return {
@@ -153,7 +156,7 @@ def _activation(activation: str) -> str:
 
 
 def _window_reduce(facts: WindowReduceFacts) -> str:
-    kind = "average pool" if facts.reducer == "sum" and facts.scale != 1.0 else _REDUCERS[facts.reducer]
+    kind = "average pool" if facts.is_average else _REDUCERS[facts.reducer]
     sizes = [w.size for w in facts.windows if w != Window()] or [1]
     return f"{kind} {_extents(sizes)}"
 

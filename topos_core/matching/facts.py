@@ -15,6 +15,8 @@ from typing import Literal
 
 from topos_core.matching.view import View
 
+Sides = tuple[int, int]
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -69,7 +71,9 @@ class WindowReduceFacts:
 
     `windows` has one entry per axis of `x` as recorded (size 1 where nothing slides). `result` looks at the root; its
     roles are axis numbers of `x` as strings. `pad_fill` is what the recorded program reads outside the image; None where
-    nothing is padded. `scale` multiplies the reduced value (1 / count for an average; 1.0 otherwise).
+    nothing is padded. `scale` multiplies the reduced value (1 / count for an average; 1.0 otherwise). An average whose
+    divisor differs by position has `counted`: per axis how many positions before and behind the image count as elements,
+    (0, 0) where padding is left out; it divides by the number of a window's taps that count.
     """
 
     reducer: Literal["max", "min", "sum"]
@@ -77,6 +81,12 @@ class WindowReduceFacts:
     result: Layout
     pad_fill: float | None
     scale: float = 1.0
+    counted: tuple[Sides, ...] | None = None
+
+    @property
+    def is_average(self) -> bool:
+        """Says whether a sum is divided by a number of elements."""
+        return self.scale != 1.0 or self.counted is not None
 
 
 @dataclass(frozen=True, slots=True)

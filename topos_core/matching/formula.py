@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from topos_core.matching.counting import divisors
 from topos_core.matching.facts import ConvolutionFacts, EpilogueFacts, Layout, Window, WindowReduceFacts
 from topos_core.recording.elementary import erf
 
@@ -146,6 +147,8 @@ def reduce_windows(facts: WindowReduceFacts, arrays: Arrays) -> np.ndarray:
     assert total is not None  # every window has at least one tap
     if facts.scale != 1.0:
         total = total * facts.scale
+    if facts.counted is not None:
+        total = total / divisors(facts.windows, facts.counted, arrays["x"].shape)
     roles = [str(k) for k in range(image.ndim)]
     return laid_out(total, facts.result, roles)
 

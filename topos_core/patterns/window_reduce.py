@@ -3,7 +3,9 @@
 Recognises
     Reductions (max, min, sum) over windows of any rank, stride, dilation and pad, spelled by unfold,
     `sliding_window_view`, reshape into tiles, gathers by constant tables, strided views, or as a fold of shifted slices
-    (`maximum` of `maximum`, `a + b + c`) in any order. A sum divided by the window's count is an average. The pad's fill
+    (`maximum` of `maximum`, `a + b + c`) in any order. A sum divided by the window's count is an average; so is one that is
+    divided by how many elements each window has in the image, counted by the same windows over ones or given as a
+    table. The pad's fill
     is part of the match; a pad that the reduction would notice (0 under a max) stays an op in front of it, and is told.
 
 Why it pays
@@ -14,7 +16,8 @@ Declines when
     `grid`: slices of one value are folded, but their offsets lie on no grid.
 
 Not recognised
-    Averages that count only the elements inside the image (the sum is, its quotient by a table of counts is not); averages
+    Averages times a table of reciprocal counts, divided by a float table of more than 64 counts (that is a parameter: let
+    the program count ones), or by counts that axes are put into other places behind; averages
     taken axis by axis (`mean(-1).mean(-2)`: the inner one is); windows that are cast before they are reduced, such as f16
     summed in f32. Weighted folds (`0.25 * a + 0.5 * b`). Reductions of whole
     axes, and of whole axes together with tiles of another (the statistics of a norm).
@@ -32,7 +35,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.closure import interior
+from topos_core.matching.closure import Region, interior, outside_readers
+from topos_core.matching.counting import counted_by_ones, counted_by_table, is_unmoved, repeated
 from topos_core.matching.facts import WindowReduceFacts
 from topos_core.matching.form import Form, OffGrid
 from topos_core.matching.formula import Arrays, reduce_windows
@@ -53,9 +57,16 @@ IDENTIFIER = "window_reduce"
 
 def find(context: Context, root: int) -> Match | NearMiss | None:
     """Tries to read a reduction, or an average of one, as a reduction over windows."""
+    found = _read(context, root)
+    if isinstance(found, Match) and _is_constant(context, found.bindings["x"]):
+        return None  # it is computed once, before a run
+    return found
+
+
+def _read(context: Context, root: int) -> Match | NearMiss | None:
     op = context.op(root)
     if op.name in ("mul", "div"):
-        return _average(context, root)
+        return _average(context, root) or (_by_position(context, root) if op.name == "div" else None)
     if op.name == "concat" and context.is_piece(root):
         return None
     form = context.form(root)
@@ -80,7 +91,7 @@ def work(tape: Tape, match: Match) -> Work:
     facts = match.facts
     result = tape.type_of(match.root)
     taps = math.prod(window.size for window in facts.windows)
-    flops = result.size * (taps - 1 + (facts.scale != 1.0))
+    flops = result.size * (taps - 1 + facts.is_average)
     return Work(flops=flops, bytes_read=tape.type_of(match.bindings["x"]).bytes, bytes_written=result.bytes)
 
 
@@ -100,7 +111,7 @@ def _average(context: Context, root: int) -> Match | NearMiss | None:
         source = context.view(total).base
         if factor is None or context.op(source).name not in ("sum", "add"):
             continue
-        below = context.answer(PATTERN, source)
+        below = context.answer(PATTERN, source) or _read(context, source)
         if not isinstance(below, Match) or below.facts.reducer != "sum" or below.facts.scale != 1.0:
             continue
         if total != source:
@@ -112,6 +123,60 @@ def _average(context: Context, root: int) -> Match | NearMiss | None:
             return _wrong_divisor(root, op.name, float(factor), count)
         return _match(context, root, below.bindings["x"], replace(below.facts, scale=1 / count))
     return None
+
+
+def _by_position(context: Context, root: int) -> Match | None:
+    """Reads a sum, or an average, that is divided by how many elements each window has, or by that of ones."""
+    total, number = context.op(root).operands
+    below = context.answer(PATTERN, total)
+    if not isinstance(below, Match) or below.facts.reducer != "sum" or below.facts.counted is not None:
+        return None
+    facts, shape = below.facts, context.op(below.bindings["x"]).type.shape
+    if not is_unmoved(facts.result, context.op(root).type.shape):
+        return None
+    counted = counted_by_table(context, facts, shape, number) if facts.scale == 1.0 else None
+    view = context.view(number)
+    if counted is None and repeated(view, context.op(root).type.shape):
+        ones = _ones(context, view.base)
+        if ones is not None and ones.facts.scale == facts.scale:
+            image = context.op(ones.bindings["x"]).type.shape
+            counted = counted_by_ones(facts, shape, ones.facts, image)
+    if counted is None:
+        return None
+    bindings = dict(below.bindings)
+    inside, own = context.region(root, bindings), context.region(total, bindings)
+    counting = inside.computing - own.computing - {root}
+    watched = context.observed.union(context.tape.results)
+    if not watched.isdisjoint(counting) or outside_readers(context.readers, counting, {root}):
+        # what others read too is counted once, before a run, and belongs to nobody
+        inside = Region(own.interior | {total}, own.computing | {root})
+    facts = replace(facts, scale=1.0, counted=counted)
+    return Match(IDENTIFIER, root, bindings, inside.interior, inside.computing, {}, facts)
+
+
+def _ones(context: Context, value: int) -> Match | None:
+    """Reads a value as a sum or an average over windows of an image of ones, in its own axes; casts are passed."""
+    op = context.op(value)
+    if op.name == "cast":
+        view = context.view(op.operands[0])
+        return _ones(context, view.base) if view.is_identity else None
+    if op.name not in PATTERN.roots:
+        return None
+    found = _read(context, value)
+    if not isinstance(found, Match) or not is_unmoved(found.facts.result, op.type.shape):
+        return None
+    return found if _is_constant(context, found.bindings["x"], 1) else None
+
+
+def _is_constant(context: Context, value: int, number: Any = None) -> bool:
+    """Says whether a value is a constant, or moved from one; where a number is given, that number everywhere."""
+    view = context.view(value)
+    if view.base < 0 or context.op(view.base).name != "constant":
+        return False
+    if number is None:
+        return True
+    held = context.op(view.base).attributes["value"]
+    return not view.bounds and bool((np.asarray(held) == number).all())
 
 
 def _splat(context: Context, value: int) -> Any:
@@ -190,6 +255,13 @@ def _examples() -> tuple[Example, ...]:
     def smoothed(x: Any) -> Any:
         return x[:, :-2] + x[:, 1:-1] + x[:, 2:]
 
+    def without_padding(x: Any) -> Any:
+        def total(image: Any) -> Any:
+            padded = np.pad(image, ((0, 0), (0, 0), (1, 1), (1, 1)))
+            return sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, ::2, ::2].sum(axis=(-2, -1))
+
+        return total(x) / total(np.ones_like(x))
+
     image = {"x": "f32[2,3,6,6]"}
     return (
         Example("windows and max", windows, image),
@@ -197,6 +269,7 @@ def _examples() -> tuple[Example, ...]:
         Example("a fold of strided slices", fold, image),
         Example("padded with -inf", padded, image),
         Example("padded with zero", padded_with_zero, image),
+        Example("an average that leaves padding out", without_padding, image),
         Example("a running sum", smoothed, {"x": "f32[2,9]"}),
     )
 

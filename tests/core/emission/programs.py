@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.tapes import TapeBuilder
+from topos_core.matching.counting import divisors
 from topos_core.matching.facts import (
     ConvolutionFacts,
     EpilogueFacts,
@@ -112,10 +113,11 @@ def window_reduce(
     reducer: str = "max",
     fill: float | None = None,
     average: bool = False,
+    counted: bool = False,
     order: tuple[int, ...] | None = None,
     dtype: str = "f32",
 ) -> int:
-    """Records pad, unfold, reduction, a division by the count where it is an average, and a permute."""
+    """Records pad, unfold, reduction, a division by the count where it is an average (`counted`: of elements in the image), and a permute."""
     tape, rank = program.tape, len(shape)
     x = tape.input(f"x{len(tape.ops)}", f"{dtype}{list(shape)}".replace(" ", ""))
     first = len(tape.ops)
@@ -133,10 +135,14 @@ def window_reduce(
         count = math.prod(window.size for window in windows)
         kind = f"{dtype}{list(positions)}".replace(" ", "")
         value, scale = tape.op("div", value, tape.constant(count, kind)), 1 / count
+    inside = ((0, 0),) * rank if counted else None
+    if inside is not None:
+        table = tape.table(divisors(windows, inside, shape).astype(numpy_dtype(dtype)))
+        value = tape.op("div", value, tape.op("broadcast", table, shape=positions))
     order = order or tuple(range(rank))
     root = tape.op("permute", value, order=order)
     result = Layout(tape.ops[root].type.shape, tuple(map(str, order)), (0,) * rank)
-    facts = WindowReduceFacts(reducer, windows, result, fill, scale)  # type: ignore[arg-type]
+    facts = WindowReduceFacts(reducer, windows, result, fill, scale, inside)  # type: ignore[arg-type]
     return program.match("window_reduce", root, {"x": x}, facts, first)
 
 

@@ -66,6 +66,12 @@ POOLS: Mapping[str, Mapping[str, Any]] = {
     "average": {"reducer": "sum", "average": True, "windows": (Window(), Window(), Window(3, 3), Window(3, 2))},
     "average in f16": {"reducer": "sum", "average": True, "dtype": "f16"},
     "average in bf16": {"reducer": "sum", "average": True, "dtype": "bf16"},
+    "average of elements in the image": {
+        "reducer": "sum",
+        "counted": True,
+        "fill": 0.0,
+        "windows": (Window(), Window(), Window(3, 2, 1, 1, 1), Window(2, 1, 1, 0, 1)),
+    },
     "integers": {"dtype": "i32", "fill": -(2.0**31), "windows": (Window(), Window(), Window(3, 1, 1, 1, 1), Window(2))},
     "axes moved": {"order": (2, 0, 3, 1)},
     "axes moved after an average": {"reducer": "sum", "average": True, "order": (3, 1, 2, 0)},

@@ -47,13 +47,13 @@ def formula(x, facts):
         return total * facts.scale if facts.scale != 1.0 else total
 
 
-def match_of(shape, windows, reducer, dtype, fill=None, scale=1.0, result=None):
+def match_of(shape, windows, reducer, dtype, fill=None, scale=1.0, result=None, counted=None):
     out = [positions(e, w) for e, w in zip(shape, windows, strict=True)]
     result = result or layout(out, [str(k) for k in range(len(shape))])
     builder = TapeBuilder()
     x = builder.input("x", f"{dtype}[{','.join(map(str, shape))}]")
     root = builder.input("result", f"{dtype}[{','.join(map(str, result.shape))}]")
-    facts = WindowReduceFacts(reducer, tuple(windows), result, fill, scale)
+    facts = WindowReduceFacts(reducer, tuple(windows), result, fill, scale, counted)
     return builder.tape(root), Match("window_reduce", root, {"x": x}, frozenset(), frozenset({root}), {}, facts)
 
 
@@ -141,6 +141,20 @@ def test_extremes_of_every_dtype_are_exact(dtype):
 @pytest.mark.parametrize("dtype", ["i8", "u8", "i64"])
 def test_sums_of_integers_wrap_and_are_exact(dtype):
     check((2, 9, 35), (Window(), Window(3, 2, low=1, high=1), Window(3, 2, low=1, high=1)), "sum", dtype, 3)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16"])
+@pytest.mark.parametrize("order", ["012", "120"])
+def test_averages_divide_by_what_each_position_counts(dtype, order):
+    shape, windows = (3, 7, 9), (Window(), Window(3, 2, low=1, high=3), Window(2, 2, low=1, high=1))
+    counted = ((0, 0), (1, 1), (0, 0))
+    out = (3, 5, 5)
+    result = layout(tuple(out[int(axis)] for axis in order), order)
+    tape, match = match_of(shape, windows, "sum", dtype, 0.0, result=result, counted=counted)
+    x = np.random.default_rng(0).standard_normal(shape).astype(numpy_dtype(dtype))
+    rows, columns = np.array([3, 3, 3, 3, 1]), np.array([1, 2, 2, 2, 2])  # the last row's window reaches too far
+    expected = formula(x, match.facts) / (rows[:, None] * columns)
+    close(run(tape, match, {"x": x}), expected.transpose([int(axis) for axis in order]), dtype, 12.0)
 
 
 def test_channels_last_windows_and_windows_apart():

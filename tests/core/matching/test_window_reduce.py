@@ -7,6 +7,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tests.core.matching.check import check, matches_of
+from topos_core import nn
 from topos_core.matching.facts import Window
 
 
@@ -97,6 +98,99 @@ def test_a_sum_divided_by_its_count_is_an_average(divide):
     total, average = matches_of(pool, "window_reduce")
     assert (total.facts.scale, average.facts.scale) == (1.0, 1 / 9)
     assert not pool.near_misses
+
+
+def padded_windows(x, sides=((1, 1), (1, 2)), step=1):
+    x = np.pad(x, ((0, 0),) * (x.ndim - 2) + sides)
+    return sliding_window_view(x, (3, 3), axis=(-2, -1))[..., ::step, ::step, :, :]
+
+
+def by_ones(x):
+    return padded_windows(x).sum((-2, -1)) / padded_windows(np.ones_like(x)).sum((-2, -1))
+
+
+def by_ones_of_one_image(x):
+    return padded_windows(x).sum((-2, -1)) / padded_windows(np.ones_like(x[0, 0])).sum((-2, -1))
+
+
+def by_averages_of_ones(x):
+    return padded_windows(x).mean((-2, -1)) / padded_windows(np.ones_like(x)).mean((-2, -1))
+
+
+def by_a_table(x):
+    return padded_windows(x).sum((-2, -1)) / padded_windows(np.ones((6, 5), np.float32)).sum((-2, -1))
+
+
+def by_integers(x):
+    return padded_windows(x).sum((-2, -1)) / padded_windows(np.ones_like(x, np.int64)).sum((-2, -1)).astype(x.dtype)
+
+
+def by_the_formula(x):
+    return nn.avg_pool(x, 3, 1, ((1, 1), (1, 2)), count_include_pad=False)
+
+
+def by_a_fold(x):
+    def total(image):
+        p = np.pad(image, ((0, 0), (0, 0), (1, 1), (1, 2)))
+        return sum(p[..., i : i + 6, j : j + 6] for i in range(3) for j in range(3))
+
+    return total(x) / total(np.ones_like(x))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [by_ones, by_ones_of_one_image, by_averages_of_ones, by_a_table, by_integers, by_the_formula, by_a_fold],
+    ids=lambda f: f.__name__,
+)
+def test_an_average_divides_by_the_elements_in_the_image(function):
+    tape, pool = check(function, {"x": "f32[2,3,6,5]"})
+    match = matches_of(pool, "window_reduce")[-1]
+    assert match.root == tape.results[0]
+    assert (match.facts.counted, match.facts.scale) == (((0, 0),) * 4, 1.0)
+    assert [(window.low, window.high) for window in match.facts.windows[2:]] == [(1, 1), (1, 2)]
+    assert not pool.near_misses
+
+
+def test_windows_that_reach_past_their_padding_count_the_padding_alone():
+    def function(x):
+        total = padded_windows(x, ((1, 2), (1, 2)), 2).sum((-2, -1))
+        ones = np.ones_like(x, shape=(1, 1, 8, 8))  # with one row and column of padding on each side
+        return total / padded_windows(ones, ((0, 1), (0, 1)), 2).sum((-2, -1))
+
+    tape, pool = check(function, {"x": "f32[2,3,6,6]"})
+    (match,) = [match for match in matches_of(pool, "window_reduce") if match.root == tape.results[0]]
+    assert match.facts.counted == ((0, 0), (0, 0), (1, 1), (1, 1))
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        lambda x: padded_windows(np.ones_like(x), ((1, 1), (0, 3))),
+        lambda x: padded_windows(np.ones_like(x))[:, :, ::-1],
+        lambda x: padded_windows(2 * np.ones_like(x)),
+        lambda x: padded_windows(np.ones((6, 6), np.float32) + np.eye(6, dtype=np.float32)),
+    ],
+    ids=["another pad", "from the end", "twos", "no ones"],
+)
+def test_counts_of_other_windows_stay_outside(counts):
+    def function(x):
+        return padded_windows(x).sum((-2, -1)) / counts(x).sum((-2, -1))
+
+    tape, pool = check(function, {"x": "f32[2,3,6,6]"})
+    assert all(match.root != tape.results[0] for match in matches_of(pool, "window_reduce"))
+
+
+def test_counts_that_others_read_belong_to_nobody():
+    def function(x, y):
+        counts = padded_windows(np.ones_like(x)).sum((-2, -1))
+        return padded_windows(x).sum((-2, -1)) / counts, padded_windows(y).sum((-2, -1)) / counts, counts
+
+    tape, pool = check(function, {"x": "f32[2,3,6,6]", "y": "f32[2,3,6,6]"})
+    first, second, counts = tape.results
+    found = {match.root: match for match in matches_of(pool, "window_reduce")}
+    assert {first, second} <= found.keys()
+    assert counts not in found
+    assert counts not in found[first].interior | found[second].interior
 
 
 def test_another_divisor_is_a_note_on_the_sum():

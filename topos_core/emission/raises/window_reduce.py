@@ -14,10 +14,11 @@ import numpy as np
 from topos_core.emission.builder import Builder, Ssa, identity
 from topos_core.emission.raises.convolution import positions
 from topos_core.emission.raises.layout import Lettered, merged, recorded
+from topos_core.matching.counting import divisors
 from topos_core.matching.facts import WindowReduceFacts
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
-from topos_core.tape.type import FLOATS, numpy_dtype
+from topos_core.tape.type import FLOATS, TensorType, numpy_dtype
 
 _REDUCERS: Final = {"max": "maximum", "min": "minimum", "sum": "add"}
 
@@ -32,7 +33,7 @@ def raise_match(builder: Builder, tape: Tape, match: Match, bindings: Mapping[st
     letters = tuple(str(axis) for axis in range(len(facts.windows)))
     sizes = tuple(positions(extent, window) for extent, window in zip(x.shape, facts.windows, strict=True))
     in_place = sizes == shape and merged(facts.result, _letters(letters)) == (letters, sizes)
-    plain = in_place and running == x.dtype and facts.scale == 1.0
+    plain = in_place and running == x.dtype and not facts.is_average
     folded = pad_is_identity(facts, x.dtype)
     total = builder.reduce_window(
         source,
@@ -45,7 +46,10 @@ def raise_match(builder: Builder, tape: Tape, match: Match, bindings: Mapping[st
         padding=[(window.low, window.high) for window in facts.windows] if folded else (),
         word="" if plain else "windows",
     )
-    scaled = _scaled(builder, total, facts.scale, "" if in_place and running == x.dtype else "average")
+    word = "" if in_place and running == x.dtype else "average"
+    scaled = _scaled(builder, total, facts.scale, word)
+    if facts.counted is not None:
+        scaled = _counted(builder, total, divisors(facts.windows, facts.counted, x.shape), word)
     narrow = builder.convert(scaled, x.dtype, "" if in_place else "narrow")
     return {match.root: recorded(builder, Lettered(narrow, letters), facts.result, _letters(letters), shape)}
 
@@ -75,6 +79,14 @@ def _running_dtype(tape: Tape, match: Match) -> str:
     sums = [tape.ops[value] for value in match.computing | {match.root} if tape.ops[value].name == "sum"]
     candidates: set[str] = {op.attributes["accumulate"] for op in sums} or {own}
     return max(candidates, key=lambda name: (numpy_dtype(name).itemsize, name in FLOATS))
+
+
+def _counted(builder: Builder, total: Ssa, counts: np.ndarray, word: str) -> Ssa:
+    """Divides by what each position counts."""
+    axes = [axis for axis, extent in enumerate(counts.shape) if extent != 1]
+    kind = TensorType(total.dtype, tuple(counts.shape[axis] for axis in axes))
+    table = builder.constant(counts.reshape(kind.shape).astype(numpy_dtype(total.dtype)), kind, "counts")
+    return builder.same("divide", total, builder.broadcast(table, total.shape, axes, "count"), word=word)
 
 
 def _scaled(builder: Builder, total: Ssa, scale: float, word: str) -> Ssa:

@@ -31,7 +31,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     x, root = tape.ops[match.bindings["x"]].type, tape.ops[match.root].type
     if any(window.base_dilation != 1 for window in facts.windows):
         return Decline("TP206", "no-kernel", "home has no kernel for windows over an image with holes between elements")
-    if facts.scale != 1.0 and x.dtype not in FLOATS:
+    if facts.is_average and x.dtype not in FLOATS:
         return Decline("TP206", "no-kernel", f"home has no kernel for an average of {x.dtype}; cast to a float first")
     exact = facts.reducer != "sum" or x.dtype not in FLOATS
     measured = None if exact else envelope(match.pattern, x.dtype)
@@ -46,7 +46,11 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     steps = passes(x.shape, facts.windows)
     combined = sum(step.result_size * (step.down.size + step.across.size) for step in steps)
     between = sum(step.result_size for step in steps[:-1]) * x.bytes // max(x.size, 1)
-    work = Work(flops=combined, bytes_read=x.bytes + between, bytes_written=root.bytes + between)
+    work = Work(
+        flops=combined + root.size * (facts.counted is not None),
+        bytes_read=x.bytes + between,
+        bytes_written=root.bytes + between,
+    )
     return Offer(
         kernel=f"{facts.reducer} over windows, axis by axis",
         work=work,

@@ -70,7 +70,7 @@ def _convolution(tape: Tape, match: Match) -> Offer | Decline:
 def _window_reduce(tape: Tape, match: Match) -> Offer | Decline:
     facts: WindowReduceFacts = match.facts
     root = tape.ops[match.root].type
-    if facts.scale != 1.0 and root.dtype not in FLOATS:
+    if facts.is_average and root.dtype not in FLOATS:
         return _guard(f"an average of {root.dtype} has no fraction; only floats are scaled")
     size = math.prod(window.size for window in facts.windows)
     # an order-free reduction of the same elements has the same bits

@@ -17,6 +17,7 @@ from topos_core.kernels.library import Kernel, kernel
 from topos_core.kernels.scratch import Read, Stage
 from topos_core.kernels.vocabulary.blocks import WINDOW
 from topos_core.kernels.windows.passes import Pass, passes, positions
+from topos_core.matching.counting import divisors
 from topos_core.matching.facts import WindowReduceFacts
 from topos_core.ops.cast import cast_array
 from topos_core.tape.type import FLOATS, TensorType, numpy_dtype
@@ -43,6 +44,7 @@ class Runner:
         steps: Its passes, each with its compiled reducer and the values that its argument blocks point at.
         shape: The result's extents, one per axis of `x`.
         dense: Whether the root has these axes in this order.
+        divisors: What each position of an average divides by, broadcast against the result; None where one factor serves.
         blocks: Argument blocks and their scratch by number of threads, one per pass; made when first needed.
     """
 
@@ -51,6 +53,7 @@ class Runner:
     steps: tuple[tuple[Pass, Kernel, np.ndarray], ...]
     shape: tuple[int, ...]
     dense: bool
+    divisors: np.ndarray | None
     blocks: dict[int, tuple[tuple[array[int], int], ...]]
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
@@ -70,6 +73,9 @@ class Runner:
             target = result if straight and position == last else np.empty(step.result_size, self.dtype)
             self._launch(reducer, block, scratch, x, target, threads)
             x = target
+        if self.divisors is not None:
+            shaped = x.reshape(self.shape)
+            np.divide(shaped, self.divisors, out=shaped)
         if not straight:
             axes = tuple(str(axis) for axis in range(len(self.shape)))
             spread = restore(x.reshape(self.shape), self.facts.result, axes)
@@ -106,7 +112,8 @@ def make_runner(facts: WindowReduceFacts, dtype: str, shape: tuple[int, ...]) ->
         values = _values(facts, step, running, scale, steps[:number])
         valued.append((step, _kernel(step, computed, facts), values))
     result = tuple(positions(extent, window) for extent, window in zip(shape, facts.windows, strict=True))
-    return Runner(facts, running, tuple(valued), result, _is_dense(facts, result), {})
+    counts = None if facts.counted is None else divisors(facts.windows, facts.counted, shape).astype(running)
+    return Runner(facts, running, tuple(valued), result, _is_dense(facts, result), counts, {})
 
 
 def stage_of(facts: WindowReduceFacts, x: TensorType, root: TensorType) -> Stage:

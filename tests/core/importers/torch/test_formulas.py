@@ -137,6 +137,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "pooling": (
         lambda x: [F.max_pool2d(x, 3, 2, 1), F.max_pool2d(x, 3, 2, ceil_mode=True), F.max_pool2d(x, 2, dilation=2),
                    F.avg_pool2d(x, 3, 2, 1), F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), F.avg_pool2d(x, 2, ceil_mode=True),
+                   F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), F.avg_pool2d(x, (4, 3), 3, 1, True, count_include_pad=False),
                    F.adaptive_avg_pool2d(x, 1), F.adaptive_avg_pool2d(x, (3, 4)), F.adaptive_avg_pool2d(x, (5, 7))], IMAGE,
     ),
     "products": (

@@ -11,6 +11,7 @@ import numpy as np
 from topos_core import nn
 from topos_core.importers.onnx_model.node import Node, Translate, Unsupported
 from topos_core.importers.onnx_model.operators.contraction import shifted
+from topos_core.nn.pooling import average_of_elements
 from topos_core.nn.windows import windows_of
 from topos_core.recording import movement
 from topos_core.recording.value import Value
@@ -95,15 +96,9 @@ def _max_pool(node: Node) -> Any:
 def _average_pool(node: Node) -> Any:
     x = node.x()
     window, strides, dilations, sides, wide = _pooling(node, x)
-    counted = bool(node.attribute("count_include_pad", 0))
-    if wide == sides:
-        return nn.avg_pool(x, window, strides, sides, dilations, counted)
-    present = np.ones(x.shape[2:])
-    present = np.pad(present, sides, constant_values=float(counted))
-    rest = [(0, after - declared) for (_, after), (_, declared) in zip(wide, sides, strict=True)]
-    taps = windows_of(np.pad(present, rest), window, strides, [(0, 0)] * len(window), dilations, 0)
-    counts = taps.sum(axis=tuple(range(-len(window), 0))).astype(x.dtype)
-    return nn.sum_pool(x, window, strides, wide, dilations) / counts
+    return average_of_elements(
+        x, window, strides, wide, dilations, sides if node.attribute("count_include_pad", 0) else None
+    )
 
 
 def _lp_pool(node: Node) -> Any:

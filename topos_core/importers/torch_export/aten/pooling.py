@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from topos_core import nn
-from topos_core.importers.torch_export.call import Call, NoFormula, Table
+from topos_core.importers.torch_export.call import Call, Table
+from topos_core.nn.pooling import average_of_elements
 from topos_core.recording.value import Value
 
 
@@ -52,15 +53,11 @@ def _average(rank: int) -> Callable[..., Any]:
         window = _spread(size, rank)
         step = _spread(stride, rank) if stride else window
         pads = _spread(padding, rank)
-        ends = tuple((p, p) for p in pads)
-        if ceil:
-            reached = _sides(x, window, step, pads, (1,) * rank, call.shape)
-            if reached != ends and count_include_pad:
-                raise NoFormula("ceil_mode counts only some of the padding")
-            ends = reached
+        ends = [(p, p) for p in pads]
+        reached = _sides(x, window, step, pads, (1,) * rank, call.shape) if ceil else ends
         if divisor is not None:
-            return nn.sum_pool(x, window, step, ends) / divisor
-        return nn.avg_pool(x, window, step, ends, 1, count_include_pad)
+            return nn.sum_pool(x, window, step, reached) / divisor
+        return average_of_elements(x, window, step, reached, 1, ends if count_include_pad else None)
 
     return formula
 
