@@ -1,4 +1,4 @@
-"""Every situation of the corpus has a test here, or stands below with the reason why it waits."""
+"""Every situation of the corpus has a test here."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-WAITING = {
-    55: "locks: a lost region fails the build",
-}
 
 
 def with_tests() -> set[int]:
@@ -27,14 +24,10 @@ def corpus() -> Path:
     return Path(folder) / "fusion-cases.md"
 
 
-def test_no_situation_waits_and_is_tested_too():
-    assert with_tests().isdisjoint(WAITING)
-
-
 def test_every_situation_of_the_corpus_has_a_test():
     if not corpus().is_file():
         pytest.skip(f"left out: no corpus at {corpus()}; TOPOS_CORPUS names its folder")
     rows = {int(number) for number in re.findall(r"^\| (\d+) \|", corpus().read_text(encoding="utf-8"), re.MULTILINE)}
     assert rows
-    assert rows - with_tests() - WAITING.keys() == set()
-    assert (with_tests() | WAITING.keys()) - rows == set()
+    assert rows - with_tests() == set()
+    assert with_tests() - rows == set()
