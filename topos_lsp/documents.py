@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from lsprotocol import types as lsp
@@ -12,6 +13,8 @@ from pygls.uris import from_fs_path, to_fs_path
 
 from topos_lsp.edits import Edit, differences
 from topos_lsp.positions import Encoding, Text
+
+_MARK: Final = "\ufeff"  # an editor that keeps the byte order mark of a file in its buffer sends it along
 
 
 @dataclass(slots=True)
@@ -31,6 +34,12 @@ class Document:
     version: int
     text: Text
     saved: bool = True
+
+    @property
+    def code(self) -> str:
+        """Gives the text as Python reads it: a form feed, which it skips, stands for a byte order mark, so every place stays."""
+        source = self.text.source
+        return f"\f{source[1:]}" if source.startswith(_MARK) else source
 
     def change(
         self, changes: Sequence[lsp.TextDocumentContentChangeEvent], version: int, encoding: Encoding
@@ -96,7 +105,7 @@ def path_of(uri: str) -> str | None:
     if urlsplit(uri).scheme != "file":
         return None
     path = to_fs_path(uri)
-    return os.path.normpath(path) if path else None
+    return os.path.normpath(path) if path and "\0" not in path else None  # no file's name holds a NUL
 
 
 def uri_of(path: str) -> str:

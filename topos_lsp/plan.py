@@ -57,7 +57,7 @@ class Plan:
     def seen(self, document: Document, made: View | None) -> None:
         """Takes a view that was made of the traced text, and moves it to the buffer's."""
         if made is not None:
-            made.move(differences(made.text.source, document.text.source))
+            made.move(differences(made.text.source, document.code))
         self._views[document.uri] = made
 
     def move(self, uri: str, edits: Sequence[Edit]) -> None:

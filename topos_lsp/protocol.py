@@ -1,10 +1,12 @@
-"""The protocol where pygls leaves the specification: order of messages, exit status, and what errors give away."""
+"""The protocol where pygls leaves the specification: order of messages, malformed ones, exit status, and what errors give away."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import Any, Final
 
+from cattrs import transform_error
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException, JsonRpcInternalError
 from pygls.protocol import LanguageServerProtocol
@@ -13,7 +15,19 @@ logger = logging.getLogger(__name__)
 
 _NOT_INITIALIZED: Final = -32002
 _INVALID_REQUEST: Final = -32600
+_INVALID_PARAMS: Final = -32602
 _INTERNAL: Final = -32603
+_PARSE: Final = -32700
+_MOST_FAULTS: Final = 3  # told of one message
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A request, or a notification without `id`, whose params are not what its method takes."""
+
+    method: str
+    faults: str
+    id: Any = None
 
 
 class Protocol(LanguageServerProtocol):
@@ -23,7 +37,10 @@ class Protocol(LanguageServerProtocol):
     exit_status: int | None = None
 
     def handle_message(self, message: Any) -> None:
-        """Refuses requests before `initialize` and after `shutdown`, and drops such notifications."""
+        """Refuses requests before `initialize` and after `shutdown`, and malformed ones, and drops such notifications."""
+        if not hasattr(message, "jsonrpc") and not isinstance(message, Malformed):
+            self.refuse(None, _INVALID_REQUEST, "this is no JSON-RPC 2.0 message")
+            return
         method = getattr(message, "method", None)
         if method is not None and method != lsp.EXIT:
             if self._shutdown:
@@ -31,6 +48,9 @@ class Protocol(LanguageServerProtocol):
                 return
             if not self.initialized and method != lsp.INITIALIZE:
                 self._refuse(message, _NOT_INITIALIZED, "the server was not initialized")
+                return
+            if isinstance(message, Malformed):
+                self._refuse(message, _INVALID_PARAMS, f"{message.method}: {message.faults}")
                 return
             if method == lsp.INITIALIZE:
                 if self.initialized:
@@ -44,9 +64,31 @@ class Protocol(LanguageServerProtocol):
             self.exit_status = 0 if self._shutdown else 1
         super().handle_message(message)
 
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """Turns a JSON object into a message; one whose parts do not fit its method says what is wrong with it."""
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            cause = error.__cause__
+            faults = "; ".join(transform_error(cause, "")[:_MOST_FAULTS]) if cause is not None else str(error)
+            if "method" in data:
+                return Malformed(str(data["method"]), faults, data.get("id"))
+            told = lsp.ResponseError(code=_INVALID_PARAMS, message=faults)
+            return lsp.ResponseErrorMessage(id=data.get("id"), error=told, jsonrpc="2.0")
+
+    def refuse(self, number: Any, code: int, text: str) -> None:
+        """Answers with an error; `number` is None where it is not known what is answered, which pygls would leave out."""
+        self._send_data({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": text}})
+
+    def unreadable(self, error: Exception) -> None:
+        """Answers a message that is no JSON."""
+        self.refuse(None, _PARSE, f"this is no JSON: {error}")
+
     def _refuse(self, message: Any, code: int, text: str) -> None:
-        if hasattr(message, "id"):
-            self._send_response(message.id, error=lsp.ResponseError(code=code, message=text))
+        if getattr(message, "id", None) is not None:
+            self.refuse(message.id, code, text)
+        else:
+            logger.warning("dropped a notification: %s", text)
 
     def _send_response(self, msg_id: Any, result: Any = None, error: lsp.ResponseError | None = None) -> None:
         """Sends an answer; the traceback that pygls puts into an internal error stays in the log."""
@@ -61,8 +103,9 @@ def is_refusal(error: object) -> bool:
 
 
 def _is_fault(record: logging.LogRecord) -> bool:
-    """Keeps the tracebacks with which pygls logs refusals out of the log."""
-    return not (record.exc_info and is_refusal(record.exc_info[1]))
+    """Keeps the tracebacks with which pygls logs refusals and malformed messages out of the log."""
+    refused = record.exc_info and is_refusal(record.exc_info[1])
+    return not refused and not record.getMessage().startswith("Unable to deserialize message")
 
 
 logging.getLogger("pygls.protocol.json_rpc").addFilter(_is_fault)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import json
 import logging
 import os
 import pkgutil
@@ -12,6 +13,7 @@ from typing import Any, Final
 
 from lsprotocol import types as lsp
 from pygls.capabilities import get_capability
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from topos_core.session.version import VERSION
@@ -123,6 +125,9 @@ class Server(LanguageServer):
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Logs a bug of ours; pygls would open a message box. What is refused is none."""
+        if isinstance(error, json.JSONDecodeError | UnicodeDecodeError) and source is JsonRpcException:
+            self.protocol.unreadable(error)
+            return
         if is_refusal(error):
             self.log(f"topos: refused: {error}", lsp.MessageType.Info)
             return

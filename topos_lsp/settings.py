@@ -91,8 +91,10 @@ class Read:
 def read_initial(options: Any) -> tuple[Initial, Read]:
     """Reads the initialisation options; `settings` in them, or they themselves, hold the `topos` section."""
     table = plain(options) if options is not None else {}
-    table = table if isinstance(table, dict) else {}
     problems: list[str] = []
+    if not isinstance(table, dict):
+        problems.append(f"initializationOptions are {table!r}, expected a table; the defaults stay")
+        table = {}
     values: dict[str, Any] = {}
     for key, name, kind in (
         ("untrustedWorkspace", "untrusted", bool),

@@ -270,11 +270,11 @@ class Tracing:
             await self._trace(file)
 
     def _is_current(self, file: File) -> bool:
-        return file.traced_text == file.document.text.source
+        return file.traced_text == file.document.code
 
     async def _read_marks(self, file: File) -> bool:
         """Reads the entries of the newest text; where it does not parse that is the failure, if the file is ours at all."""
-        text, path = file.document.text.source, file.document.path
+        text, path = file.document.code, file.document.path
         workspace = file.home.workspace
         try:
             found = await asyncio.to_thread(workspace.marks, path, text)
@@ -292,7 +292,7 @@ class Tracing:
 
     async def _prepare(self, file: File) -> None:
         """Has the agent get ready for a trace that the end of the pause will ask for; what fails here, that will tell."""
-        text = file.document.text.source
+        text = file.document.code
         if not file.entries or self._key(file, text) in file.replies or not self.homes.is_trusted(file.document.path):
             return
         await self._no_work(file)
@@ -302,7 +302,7 @@ class Tracing:
 
     async def _trace(self, file: File) -> None:
         options = self.options(file.home)
-        text = file.document.text.source
+        text = file.document.code
         key = self._key(file, text)
         replies = file.replies
         known = replies.get(key)

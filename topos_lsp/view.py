@@ -49,6 +49,8 @@ class View:
         regions: In the document's order.
         findings: In the document's order.
         observations: Per place, the rows of `observations` that read there.
+        built: Per place, the values that were made by a module that is built there.
+        functions: Per place, the function that it stands in.
     """
 
     document: PlanDocument
@@ -59,14 +61,16 @@ class View:
     regions: list[Region] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     observations: dict[int, list[int]] = field(default_factory=dict)
+    built: dict[int, list[int]] = field(default_factory=dict)
+    functions: dict[int, str] = field(default_factory=dict)
 
     def move(self, edits: Sequence[Edit]) -> None:
         """Follows edits of the buffer."""
         self.anchors.move(edits)
 
     def at(self, offset: int) -> tuple[int, list[int]] | None:
-        """Gives the shortest place around an offset at which ops were made or, where there is none, called for; and these."""
-        for made in (self.ops, self.calls):
+        """Gives the shortest place around an offset at which ops were made, else called for, else their modules built; and these."""
+        for made in (self.ops, self.calls, self.built):
             found = [i for i in made if self.anchors.covers(i, offset) and not self.anchors.gone(i)]
             if found:
                 place = min(found, key=self.anchors.length)
@@ -89,6 +93,10 @@ def view(document: PlanDocument, path: str) -> View | None:
             made.ops.setdefault(place, []).append(value)
             for outer in places.around(locations[value]):
                 made.calls.setdefault(outer, []).append(value)
+    for value, location in enumerate(locations if "built" in document else ()):
+        place = places.built(location)
+        if place is not None:
+            made.built.setdefault(place, []).append(value)
     for region in document["regions"]:
         kept = dict.fromkeys([at[region["root"]], *[at[value] for value in sorted(region["nodes"], reverse=True)]])
         kept.pop(None, None)
@@ -127,6 +135,7 @@ class _Places:
         self._document = document
         self._path = path
         self._made = made
+        self._built: Sequence[int | None] = document.get("built", ())  # left out where no module was seen being built
         self._known: dict[int, int | None] = {}
         self._framed: dict[int, int] = {}
         self._around: dict[int, tuple[int, ...]] = {}
@@ -149,11 +158,18 @@ class _Places:
             known = self._around[location] = tuple(dict.fromkeys(map(self._frame, outer)))
         return known
 
+    def built(self, location: int) -> int | None:
+        """Gives the place where the module of a location was built, where that is in the file."""
+        row = self._built[location] if self._built else None
+        return self._frame(row) if row is not None and self._document["frames"][row][0] == self._path else None
+
     def _frame(self, row: int) -> int:
         """Gives the place of a row of `frames`, which many locations share."""
         known = self._framed.get(row)
         if known is None:
-            known = self._framed[row] = self._add(*self._document["frames"][row][1:5])
+            frame = self._document["frames"][row]
+            known = self._framed[row] = self._add(*frame[1:5])
+            self._made.functions.setdefault(known, self._document["functions"][frame[5]])
         return known
 
     def written(self, row: Row) -> int | None:

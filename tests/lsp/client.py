@@ -259,7 +259,7 @@ class Client:
     def _take(self, message):
         with self._arrived:
             if "method" not in message:
-                self._replies[message["id"]] = message
+                self._replies[message.get("id")] = message
             elif "id" in message:
                 self.requests.append((message["method"], message.get("params")))
                 answer = self.answers.get(message["method"])

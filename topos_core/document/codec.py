@@ -87,6 +87,7 @@ def _check_tables(document: Mapping[str, Any]) -> None:
     _rows_inside("ops.operands[{}]", ops["operands"], range(count))
     _inside("results", document["results"], count)
     _inside("spans", document["spans"], len(document["frames"]))
+    _inside("built", [row for row in document.get("built", ()) if row is not None], len(document["frames"]))
     locations = document["locations"]
     _rows_inside("locations[{}]", [[scope] for scope, _ in locations], repeat(len(document["scopes"])))
     _rows_inside("locations[{}]", [frames for _, frames in locations], repeat(len(document["frames"])))

@@ -16,7 +16,7 @@ from topos_core.document.fixes import Sources
 from topos_core.document.numbering import Numbered, Numbering
 from topos_core.document.places import Places, written
 from topos_core.document.ranking import is_listed
-from topos_core.document.region import identity, near_told, number
+from topos_core.document.region import built_rows, identity, near_told, number
 from topos_core.document.told import About, Told
 from topos_core.document.wording import Wording
 from topos_core.matching.fingerprint import fingerprint, fold, near_miss_fingerprint
@@ -109,6 +109,7 @@ class Composer:
             found = self._abouts[match.id] = About(
                 title=facts.title(match.pattern, match.facts),
                 spans=tuple(self._spans(match)),
+                modules=tuple(self.places.modules(sorted(match.computing | match.produced))),
                 fingerprint=print_,
                 fold=fold_,
                 scope=tuple(display(name) for name in tape.location_of(match.root).scope),
@@ -153,7 +154,7 @@ class Composer:
         reason = self._words.reason(d)
         region: dict[str, Any] = {
             "id": self._ids[match.id],
-            **identity(numbered, about.scope, about.spans),
+            **identity(numbered, about.scope, about.spans, about.modules),
             "pattern": match.pattern,
             "verdict": d.verdict,
             "code": d.code,
@@ -187,13 +188,15 @@ class Composer:
             "others": self._others(match),
         }
         if d.verdict == "blocked":
-            self._blocked(d, about.title, about.fingerprint, region)
+            self._blocked(d, about, region)
         elif d.verdict == "declined":
             assert d.code is not None
             if is_listed(region):
                 place, related = self._declined_places(d, about.title)
                 headline = phrases.declined_finding(about.title, reason)
-                self._finding(d.code, d, headline, region["details"], place, related, about.fingerprint)
+                self._finding(
+                    d.code, d, headline, region["details"], place, related, about.fingerprint, built=about.modules
+                )
         told = self.findings[count:]
         del self.findings[count:]
         return region, told
@@ -266,8 +269,9 @@ class Composer:
 
     # -- findings
 
-    def _blocked(self, d: Decision, title: str, print_: str, region: Mapping[str, Any]) -> None:
+    def _blocked(self, d: Decision, about: About, region: Mapping[str, Any]) -> None:
         """One finding per reader, at the reader; where a larger blocked region has it, people are told of that alone."""
+        title = about.title
         around = self._by_id.get(d.parent) if d.parent is not None else None
         told = set(around.observations) if around is not None and around.verdict == "blocked" else set()
         for row, path in zip(d.observations, d.paths, strict=True):
@@ -286,8 +290,9 @@ class Composer:
             together = [phrases.read_together([written(other) for other in others])] if others else []
             details = [*region["details"], *together, *([region["action"]] if region["action"] else [])]
             self._finding(
-                "TP101", d, headline, details, place, related, print_,
+                "TP101", d, headline, details, place, related, about.fingerprint,
                 fixes=self.sources.fixes(observation, d.nearest_free),
+                built=(*self.places.modules(path[:1]), *about.modules),
             )  # fmt: skip
 
     def _declined_places(self, d: Decision, title: str) -> tuple[Span, list[Related]]:
@@ -311,9 +316,8 @@ class Composer:
                     observation = self.plan.observations[row]
                     related = [Related(phrases.region_here(title), self.places.value(d.match.root))]
                     place = self.places.location(observation.location)
-                    self._finding(
-                        "TP102", d, phrases.kept(display(name), facts.name(d.match.pattern)), (), place, related
-                    )
+                    kept = phrases.kept(display(name), facts.name(d.match.pattern))
+                    self._finding("TP102", d, kept, (), place, related, built=self._about(d.match).modules)
 
     def _finding(
         self,
@@ -325,7 +329,10 @@ class Composer:
         related: Sequence[Related],
         print_: str | None = None,
         fixes: Sequence[Any] = (),
+        built: Sequence[tuple[str, Span]] = (),
     ) -> None:
+        told = tuple(r for r in related if r.place != place)
+        known = {place, *(r.place for r in told)}
         pattern = d.match.pattern if d is not None else None
         self.findings.append(
             Finding(
@@ -337,7 +344,8 @@ class Composer:
                 headline=headline,
                 details=tuple(details),
                 place=place,
-                related=tuple(r for r in related if r.place != place),
+                related=told,
+                built=built_rows(built, known),
                 fingerprint=print_ if print_ is not None else digest_of(code, pattern, headline)[:16],
                 fixes=tuple(fixes),
             )

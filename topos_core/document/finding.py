@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, NamedTuple
 
 from topos_core.document import phrases
 from topos_core.tape.span import Span
 
 Severity = Literal["error", "warning", "information", "hint"]
+_MOST_BUILT: Final = 8  # constructors told of findings that are told once
+
 FindingVerdict = Literal["taken", "declined", "blocked", "near_miss"]
 
 
@@ -60,6 +62,7 @@ class Finding:
         details: Further sentences, most useful first.
         place: Where it is shown.
         related: Other places, most useful first.
+        built: Where the modules of its ops were built; told behind `related`.
         fingerprint: Equal for the same finding after edits elsewhere.
         fixes: Changes that end it, best first.
     """
@@ -73,6 +76,7 @@ class Finding:
     details: tuple[str, ...]
     place: Span
     related: tuple[Related, ...] = ()
+    built: tuple[Related, ...] = ()
     fingerprint: str = ""
     fixes: tuple[Fix, ...] = ()
 
@@ -88,7 +92,7 @@ class Finding:
             "headline": self.headline,
             "details": list(self.details),
             **self.place._asdict(),
-            "related": [related.to_dict() for related in self.related],
+            "related": [related.to_dict() for related in (*self.related, *self.built)],
             "fingerprint": self.fingerprint,
             "fix": fixes[0] if fixes else None,
             "fixes": fixes,
@@ -99,14 +103,17 @@ def merged(findings: Sequence[Finding]) -> list[Finding]:
     """Tells equal findings at one place once, with their number, and orders all by place; errors of one place by code."""
     groups: dict[tuple[Any, ...], list[Finding]] = {}
     for finding in findings:
-        # Layers of a loop differ in the names of what they observe and in nothing else.
+        # Layers of a loop differ in the names of what they observe, in where they were built, and in nothing else.
         same = (finding.place, finding.code, finding.pattern, finding.fingerprint, finding.related)
         groups.setdefault(same, []).append(finding)
     found = []
     for group in groups.values():
         first = group[0]
         if len(group) > 1:
-            fields = {name: getattr(first, name) for name in Finding.__slots__}
-            first = Finding(**{**fields, "details": (*first.details, phrases.also(len(group) - 1))})
+            built: dict[Span, Related] = {}
+            for row in (row for finding in group for row in finding.built):
+                built.setdefault(row.place, row)
+            details = (*first.details, phrases.also(len(group) - 1))
+            first = replace(first, details=details, built=tuple(built.values())[:_MOST_BUILT])
         found.append(first)
     return sorted(found, key=lambda f: (f.place, f.code))

@@ -364,6 +364,16 @@ def winner_here(title: str) -> str:
     return f"{title} was chosen here"
 
 
+def built_here(module: str) -> str:
+    """Labels the constructor's call of a module."""
+    return f"`{module}` is built here" if module else "the module is built here"
+
+
+def built_at(modules: Sequence[tuple[str, str]]) -> str:
+    """Tells where a region's modules are built: names and places."""
+    return "built: " + ", ".join(f"`{module}` at {place}" if module else f"at {place}" for module, place in modules)
+
+
 def differs_here() -> str:
     """Labels the first difference of a near miss."""
     return "the first difference stands here"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import PurePath
 from typing import Final
@@ -73,6 +74,16 @@ class Places:
     def value(self, value: int) -> Span:
         """Gives the span at which a value was made."""
         return self.location(self.tape.ops[value].location)
+
+    def modules(self, values: Iterable[int]) -> list[tuple[str, Span]]:
+        """Lists the modules in which values were made, each with its constructor's call, where that was seen."""
+        found: dict[Span, str] = {}
+        for value in values:
+            place = self.tape.location_of(value)
+            if place.built is not None:
+                span = place.built.span
+                found.setdefault(span._replace(path=self.path(span.path)), display(".".join(place.scope)))
+        return [(name, span) for span, name in found.items()]
 
     def expression(self, row: int) -> str | None:
         """Gives the source text of a location's expression where it is short and stands on one line."""

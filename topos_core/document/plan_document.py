@@ -154,6 +154,7 @@ def _locations(tape: Tape, places: Places) -> dict[str, Any]:
     scopes.add((), [])
     locations: list[list[Any]] = []
     spans: list[int] = []
+    built: list[int | None] = []
 
     def frame_row(frame: Frame) -> int:
         path = places.path(frame.span.path)
@@ -170,6 +171,7 @@ def _locations(tape: Tape, places: Places) -> dict[str, Any]:
         shown = next((k for k, frame in enumerate(location.frames) if frame.kind == "user"), 0)
         locations.append([scopes.add(location.scope, [display(name) for name in location.scope]), rows])
         spans.append(rows[shown])
+        built.append(frame_row(location.built) if location.built is not None else None)
     return {
         "paths": paths.rows,
         "functions": functions.rows,
@@ -177,6 +179,7 @@ def _locations(tape: Tape, places: Places) -> dict[str, Any]:
         "frames": frames.rows,
         "locations": locations,
         "spans": spans,
+        **({"built": built} if any(row is not None for row in built) else {}),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from topos_core.digest import digest_of
@@ -30,9 +30,10 @@ def near_told(
     reason = phrases.near_miss(display(miss.sentence))
     details = [phrases.held(miss.steps_held, miss.steps, display(miss.expected), display(miss.found))]
     title = facts.name(miss.pattern)
+    modules = places.modules(sorted({miss.at, miss.root}))
     region = {
         "id": name,
-        **identity(numbered, scope, [span]),
+        **identity(numbered, scope, [span], modules),
         "pattern": miss.pattern,
         "verdict": "near_miss",
         "code": "TP201",
@@ -75,12 +76,21 @@ def near_told(
     }
     related = (Related(phrases.differs_here(), at),) if at != span else ()
     finding = Finding(
-        "TP201", CODES["TP201"].severity, "near_miss", miss.pattern, name, reason, tuple(details), span, related, print_
-    )
+        "TP201", CODES["TP201"].severity, "near_miss", miss.pattern, name, reason, tuple(details), span, related,
+        built_rows(modules, {span, at}), print_,
+    )  # fmt: skip
     return region, finding
 
 
-def identity(numbered: Numbered, scope: Sequence[str], spans: Sequence[Span]) -> dict[str, Any]:
+def built_rows(modules: Sequence[tuple[str, Span]], known: Collection[Span]) -> tuple[Related, ...]:
+    """Labels where modules are built, but for places that are told already."""
+    rows = {span: Related(phrases.built_here(name), span) for name, span in reversed(modules) if span not in known}
+    return tuple(rows[span] for span in dict.fromkeys(span for _, span in modules) if span in rows)
+
+
+def identity(
+    numbered: Numbered, scope: Sequence[str], spans: Sequence[Span], modules: Sequence[tuple[str, Span]]
+) -> dict[str, Any]:
     """Gives the fields that say which region it is and where it stands."""
     return {
         "key": numbered[0],
@@ -88,6 +98,7 @@ def identity(numbered: Numbered, scope: Sequence[str], spans: Sequence[Span]) ->
         "occurrence": numbered[1],
         **spans[0]._asdict(),
         "spans": [span._asdict() for span in spans],
+        "modules": [{"name": name, **span._asdict()} for name, span in modules],
     }
 
 

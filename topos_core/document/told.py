@@ -16,6 +16,7 @@ class About:
 
     title: str
     spans: tuple[Span, ...]
+    modules: tuple[tuple[str, Span], ...]
     fingerprint: str
     fold: str
     scope: tuple[str, ...]

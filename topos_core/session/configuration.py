@@ -216,7 +216,7 @@ def _read(file: str) -> str:
             return stream.read(4 * 2**20)
     except (OSError, UnicodeDecodeError) as error:
         message = f"{file} cannot be read: {getattr(error, 'strerror', None) or error}"
-        raise ConfigurationError(message, code="TP501") from None
+        raise ConfigurationError(message, code="TP501", span=Span(file, 1, 0, 1, 1)) from None
 
 
 def _line(text: str, file: str, key: str) -> Span:

@@ -24,6 +24,7 @@ EXTRAS: Final = frozenset({"torch", "jax", "onnx"})
 _STACK_LINE: Final = re.compile(r'^\s*File "(?P<path>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 _HOME: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _OURS: Final = tuple(_HOME + package + os.sep for package in ("topos_core", "topos_lsp", "topos_web"))
+_PACKAGE: Final = sys.modules["topos_core"]  # as it was before any code of the user's ran
 
 
 def error_of(error: BaseException, path: str, root: str, output: str = "") -> dict[str, Any]:
@@ -122,6 +123,11 @@ def instruction_span(code: CodeType, offset: int) -> Span:
 
 
 def _describe(error: BaseException) -> tuple[str, str]:
+    if sys.modules.get("topos_core") is not _PACKAGE:
+        return "TP402", (
+            "the code took modules that are in use out of `sys.modules`, topos_core among them, so nothing can be recorded; "
+            "take out your own modules alone"
+        )
     kind = type(error).__name__
     text = str(error).strip() or "no message"
     match error:
@@ -142,7 +148,7 @@ def _describe(error: BaseException) -> tuple[str, str]:
             return "TP402", f"{kind}: {text}; the code reads standard input, which is empty here"
         case OSError() if _is_network(error):
             return "TP402", f"{kind}: {text}; code has no network here, download what it needs beforehand"
-        case AttributeError() if error.obj is sys.modules["topos_core"]:
+        case AttributeError() if error.obj is _PACKAGE:
             return _describe_missing(str(error.name))
     if _is_ours(error.__traceback__):
         return "internal", f"topos itself failed: {kind}: {text}; please report this"

@@ -240,12 +240,7 @@ def _children(cursor: Cursor, draft: _Draft, end: str) -> tuple[Structure, ...]:
 def _location(cursor: Cursor) -> Location:
     frames: list[Frame] = []
     while not cursor.done() and not cursor.accept(";"):
-        kind: Any = cursor.need(_NAME, "a kind of frame")[0]
-        if kind not in get_args(FrameKind):
-            raise cursor.error(f"`{kind}` is none of {' '.join(get_args(FrameKind))}")
-        function, path = _string(cursor), _string(cursor)
-        line, column, end_line, end_column = map(int, cursor.need(_PLACE, "a span such as :1:0-1:9").groups())
-        frames.append(Frame(Span(path, line, column, end_line, end_column), function, kind))
+        frames.append(_frame(cursor))
         cursor.accept("<")
     cursor.accept(";")
     scope: tuple[str, ...] = ()
@@ -253,4 +248,14 @@ def _location(cursor: Cursor) -> Location:
         scope = read(cursor)
         if not isinstance(scope, tuple) or not all(isinstance(name, str) for name in scope):
             raise cursor.error("a tuple of strings expected")
-    return Location(tuple(frames), scope)
+    cursor.accept(";")
+    return Location(tuple(frames), scope, _frame(cursor) if cursor.accept("built") else None)
+
+
+def _frame(cursor: Cursor) -> Frame:
+    kind: Any = cursor.need(_NAME, "a kind of frame")[0]
+    if kind not in get_args(FrameKind):
+        raise cursor.error(f"`{kind}` is none of {' '.join(get_args(FrameKind))}")
+    function, path = _string(cursor), _string(cursor)
+    line, column, end_line, end_column = map(int, cursor.need(_PLACE, "a span such as :1:0-1:9").groups())
+    return Frame(Span(path, line, column, end_line, end_column), function, kind)

@@ -35,11 +35,13 @@ class Frame(NamedTuple):
 class Location(NamedTuple):
     """Where an op was recorded: its call path, innermost frame first, and the module scope it ran in.
 
-    `scope` runs from the outermost name to the innermost (`("encoder", "layer0")`); it is empty at the top.
+    `scope` runs from the outermost name to the innermost (`("encoder", "layer0")`); it is empty at the top. `built` is the
+    constructor's call of the module that the op ran in, where such a module was seen being built by the user's code.
     """
 
     frames: tuple[Frame, ...]
     scope: tuple[str, ...] = ()
+    built: Frame | None = None
 
     @property
     def span(self) -> Span:

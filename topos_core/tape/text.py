@@ -7,6 +7,7 @@
     observe %1 output "" @2
     @0 =
     @1 = user "main" "model.py":12:4-12:40 < framework "Block" "net.py":3:0-3:9; scope ("encoder", "layer0")
+    @2 = user "forward" "model.py":9:8-9:20; scope ("conv",); built user "__init__" "model.py":5:20-5:38
     seal 5f0c...
 
 `inputs` and `parameters` lines stand only where their order is not that of the ops. The attribute `type` of a source is
@@ -95,7 +96,8 @@ def _structure(structure: Structure, results: tuple[int, ...]) -> str:
 
 def _location(location: Location) -> str:
     frames = " < ".join(map(_frame, location.frames))
-    return frames + (f"; scope {write(location.scope)}" if location.scope else "")
+    scope = f"; scope {write(location.scope)}" if location.scope else ""
+    return frames + scope + (f"; built {_frame(location.built)}" if location.built is not None else "")
 
 
 def _frame(frame: Frame) -> str:

@@ -123,12 +123,12 @@ def _edit_of(server: Server, file: File, seen: View, fix: Mapping[str, Any]) -> 
     if any(edit["path"] != file.relative for edit in fix["edits"]):
         return None
     traced = Text(seen.document["sources"][seen.document["paths"].index(file.relative)])
-    if traced.source != document.text.source:
+    if traced.source != document.code:
         return None  # a newer plan is on its way, with fixes of its own
     newline = document.text.newline()
     changes = [
         lsp.TextEdit(
-            range=traced.range(*traced.place(*(edit[key] for key in _PLACE)), server.encoding),
+            range=document.text.range(*traced.place(*(edit[key] for key in _PLACE)), server.encoding),
             new_text=edit["text"].replace("\n", newline),
         )
         for edit in fix["edits"]
@@ -144,7 +144,7 @@ def _ignore(server: Server, document: Document, seen: View, placed: Finding) -> 
     text, code = document.text, placed.row["code"]
     first, last = (text.line_of(each[placed.place]) for each in (seen.anchors.starts, seen.anchors.ends))
     for at, inserted in _places_of_comment(text, first, last, code):
-        changed = text.source[:at] + inserted + text.source[at:]
+        changed = document.code[:at] + inserted + document.code[at:]
         if _ignores(changed, first + 1, last + 1 + inserted.count("\n"), code):
             edit = lsp.TextEdit(range=text.range(at, at, server.encoding), new_text=inserted)
             return _workspace_edit(server, document, [edit])

@@ -85,7 +85,10 @@ def register(server: Server) -> None:
     @server.command(TOGGLE_HINTS)
     def toggle_hints(*verdicts: Any) -> list[str]:
         """Shows or hides the hints of some verdicts, all of them without any; gives those that are shown now."""
-        wanted = {each for each in verdicts if each in VERDICTS} or set(VERDICTS)
+        unknown = [each for each in verdicts if each not in VERDICTS]
+        if unknown:
+            raise Refused(f"no hints are of the kind {unknown[0]!r}; there are {', '.join(VERDICTS)}")
+        wanted = set(verdicts) or set(VERDICTS)
         shown = set(server.settings.hints)
         shown = shown - wanted if wanted & shown else shown | wanted
         server.configure(hints=frozenset(shown))

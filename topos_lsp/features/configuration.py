@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from lsprotocol import types as lsp
@@ -24,7 +25,7 @@ def register(server: Server) -> None:
     @server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
     async def changed(params: lsp.DidChangeConfigurationParams) -> None:
         pushed = plain(params.settings)
-        section = pushed.get(SECTION) if isinstance(pushed, dict) else None
+        section = pushed.get(SECTION) if isinstance(pushed, dict) else pushed
         if server.can("workspace.configuration"):
             section = await _pull(server)
         _take(server, section)
@@ -56,6 +57,9 @@ def tell(server: Server, problems: Sequence[str]) -> None:
 
 def _take(server: Server, section: Any) -> None:
     read: Read = read_settings(plain(section), server.settings)
+    if read.settings.pull != server.settings.pull:
+        kept = replace(read.settings, pull=server.settings.pull)
+        read = Read(kept, (*read.problems, "topos.pullDiagnostics counts from the next start of the server"))
     tell(server, read.problems)
     if read.settings == server.settings:
         return

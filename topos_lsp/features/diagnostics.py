@@ -77,7 +77,7 @@ def publish_problems(server: Server, home: Home) -> None:
     """Tells which files of configuration could not be used, at their lines and in the log."""
     for problem in home.problems:
         server.log(f"topos: {problem}; the defaults are used instead")
-        if problem.span is None or server.settings.pull:
+        if problem.span is None:
             continue
         error = failure(problem.code, problem.message, **problem.span._asdict())
         text = _text_on_disk(problem.span.path)

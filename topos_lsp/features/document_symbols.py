@@ -1,14 +1,28 @@
-"""Document symbols: entries, the scopes inside them and their regions."""
+"""Document symbols: entries, the scopes inside them and their regions, and the functions beside them that hold regions."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from lsprotocol import types as lsp
 
 from topos_core.document import marks as words
+from topos_core.document import phrases
 from topos_lsp.documents import Document
 from topos_lsp.files import File
 from topos_lsp.server import Server
-from topos_lsp.view import Region, View
+
+
+class _Placed(NamedTuple):
+    """A region, or equal ones at one place, between two offsets of the buffer."""
+
+    row: Mapping[str, Any]
+    plan: str
+    function: str
+    start: int
+    end: int
+    alike: int = 1
 
 
 def register(server: Server) -> None:
@@ -20,57 +34,99 @@ def register(server: Server) -> None:
         file = server.tracing.file(params.text_document.uri)
         if document is None or file is None:
             return []
-        return [_entry(server, document, file, name) for name in file.names]
+        inside: dict[str | None, list[_Placed]] = {}
+        for placed in _regions(server, document):
+            inside.setdefault(_entry_of(file, placed), []).append(placed)
+        found = [_entry(server, document, file, name, inside.get(name, ())) for name in file.names]
+        return [*found, *_functions(server, document, inside.get(None, ()))]
 
 
-def _entry(server: Server, document: Document, file: File, name: str) -> lsp.DocumentSymbol:
+def _regions(server: Server, document: Document) -> Iterator[_Placed]:
+    """Lists the regions of every plan that stand in a buffer."""
+    for file, plan, seen in server.tracing.plans(document):
+        name = plan.name if file.uri == document.uri else ""
+        for region in seen.regions:
+            place = region.places[0]
+            if not seen.anchors.gone(place):
+                start, end = seen.anchors.starts[place], seen.anchors.ends[place]
+                yield _Placed(region.row, name, seen.functions.get(place, ""), start, end)
+
+
+def _entry_of(file: File, placed: _Placed) -> str | None:
+    """Gives the entry in whose body a region stands; its own where that is one of several."""
+    around = [
+        name
+        for name, body in file.bodies.items()
+        if file.anchors.starts[body] <= placed.start and placed.end <= file.anchors.ends[body]
+    ]
+    if placed.plan in around:
+        return placed.plan
+    return min(around, key=lambda name: file.anchors.length(file.bodies[name]), default=None)
+
+
+def _entry(server: Server, document: Document, file: File, name: str, inside: Sequence[_Placed]) -> lsp.DocumentSymbol:
+    """Makes an entry with what its plan has in its body, or another plan where its own has nothing."""
     plan = file.plans.get(name)
-    seen = plan.view(document, file.home) if plan is not None else None
     body, selected = file.bodies[name], file.names[name]
     text, anchors = document.text, file.anchors
-    whole = text.range(anchors.starts[body], anchors.ends[body], server.encoding)
+    own = [placed for placed in inside if placed.plan == name]
     return lsp.DocumentSymbol(
         name=name,
         detail=words.counts(plan.document["counts"]) if plan is not None else None,
         kind=lsp.SymbolKind.Function,
-        range=whole,
+        range=text.range(anchors.starts[body], anchors.ends[body], server.encoding),
         selection_range=text.range(anchors.starts[selected], anchors.ends[selected], server.encoding),
-        children=_inside(server, document, seen, anchors.starts[body], anchors.ends[body]) if seen is not None else [],
+        children=_by_scope(server, document, own or inside),
     )
 
 
-def _inside(server: Server, document: Document, seen: View, first: int, last: int) -> list[lsp.DocumentSymbol]:
-    """Lists an entry's regions that stand in its body, by scope where the model has scopes."""
-    scopes: dict[tuple[str, ...], list[lsp.DocumentSymbol]] = {}
-    for region in seen.regions:
-        place = region.places[0]
-        start, end = seen.anchors.starts[place], seen.anchors.ends[place]
-        if not seen.anchors.gone(place) and first <= start and end <= last:
-            scopes.setdefault(tuple(region.row["scope"]), []).append(_region(server, document, region, start, end))
-    found = scopes.pop((), [])
-    for scope, children in scopes.items():
-        around = lsp.Range(
-            start=min((child.range.start for child in children), key=_order),
-            end=max((child.range.end for child in children), key=_order),
-        )
-        found.append(
-            lsp.DocumentSymbol(
-                name=".".join(scope),
-                kind=lsp.SymbolKind.Namespace,
-                range=around,
-                selection_range=around,
-                children=children,
-            )
-        )
+def _functions(server: Server, document: Document, placed: Sequence[_Placed]) -> Iterator[lsp.DocumentSymbol]:
+    """Makes the functions outside of entries whose lines hold regions: helpers, and modules that an entry is made of."""
+    groups: dict[str, list[_Placed]] = {}
+    for each in placed:
+        groups.setdefault(each.function, []).append(each)
+    for function, rows in groups.items():
+        children = [_region(server, document, row) for row in _alike(rows)]
+        kind = lsp.SymbolKind.Method if "." in function else lsp.SymbolKind.Function
+        yield _around(function or "regions", kind, children)
+
+
+def _by_scope(server: Server, document: Document, placed: Sequence[_Placed]) -> list[lsp.DocumentSymbol]:
+    """Lists regions, by scope where the model has scopes."""
+    scopes: dict[tuple[str, ...], list[_Placed]] = {}
+    for each in placed:
+        scopes.setdefault(tuple(each.row["scope"]), []).append(each)
+    found = [_region(server, document, row) for row in _alike(scopes.pop((), []))]
+    for scope, rows in scopes.items():
+        children = [_region(server, document, row) for row in _alike(rows)]
+        found.append(_around(".".join(scope), lsp.SymbolKind.Namespace, children))
     return found
 
 
-def _region(server: Server, document: Document, region: Region, start: int, end: int) -> lsp.DocumentSymbol:
-    where = document.text.range(start, end, server.encoding)
-    title, _, verdict = region.row["headline"].rpartition(": ")
+def _alike(placed: Sequence[_Placed]) -> list[_Placed]:
+    """Puts equal regions at one place together: a function that is called twelve times has them once."""
+    found: dict[tuple[str, int, int], _Placed] = {}
+    for each in placed:
+        key = (each.row["headline"], each.start, each.end)
+        known = found.get(key)
+        found[key] = each if known is None else known._replace(alike=known.alike + 1)
+    return sorted(found.values(), key=lambda each: (each.start, each.end))
+
+
+def _around(name: str, kind: lsp.SymbolKind, children: list[lsp.DocumentSymbol]) -> lsp.DocumentSymbol:
+    around = lsp.Range(
+        start=min((child.range.start for child in children), key=_order),
+        end=max((child.range.end for child in children), key=_order),
+    )
+    return lsp.DocumentSymbol(name=name, kind=kind, range=around, selection_range=around, children=children)
+
+
+def _region(server: Server, document: Document, placed: _Placed) -> lsp.DocumentSymbol:
+    where = document.text.range(placed.start, placed.end, server.encoding)
+    title, _, verdict = placed.row["headline"].rpartition(": ")
     return lsp.DocumentSymbol(
-        name=title or region.row["pattern"],
-        detail=verdict,
+        name=title or placed.row["pattern"],
+        detail=f"{verdict} {phrases.repeats(placed.alike)}" if placed.alike > 1 else verdict,
         kind=lsp.SymbolKind.Object,
         range=where,
         selection_range=where,

@@ -22,6 +22,7 @@ from topos_lsp.view import View
 
 _MOST_REGIONS = 3
 _MOST_OPS = 3
+_MOST_MODULES = 3
 
 
 def register(server: Server) -> None:
@@ -122,6 +123,9 @@ class _Found:
             yield self._text(row["details"][0])
         if row["action"]:
             yield self._text(row["action"])
+        built = _elsewhere(row)
+        if built:
+            yield self._text(phrases.built_at(built))
         for consumer, other in row["others"].items():
             yield self._text(f"{consumer}: {other['reason']}")
 
@@ -173,6 +177,13 @@ class _Found:
 _READING = ("TP101", "TP102")
 _SOURCES = ("input", "parameter", "constant")  # they stand in the program and do not run
 _LONGEST = 60
+
+
+def _elsewhere(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Lists the names and places of a region's modules that are built elsewhere than where the region stands."""
+    known = {(span["path"], span["line"]) for span in row["spans"]}
+    rows = [module for module in row["modules"] if (module["path"], module["line"]) not in known]
+    return [(each["name"], f"{each['path']}:{each['line']}:{each['column'] + 1}") for each in rows[:_MOST_MODULES]]
 
 
 def _written(document: Mapping[str, Any], place: Mapping[str, Any]) -> str | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from lsprotocol import types as lsp
+from pygls.capabilities import get_capability
 
 from topos_lsp import serving
 from topos_lsp.documents import path_of
@@ -21,15 +23,19 @@ def register(server: Server) -> None:
         if params.process_id is not None:
             serving.watch(params.process_id)
         server.initial, read = read_initial(params.initialization_options)
-        server.tracing.settings = read.settings
-        configuration.tell(server, read.problems)
+        settings, problems = read.settings, read.problems
+        if settings.pull and get_capability(params.capabilities, "text_document.diagnostic", None) is None:
+            settings = replace(settings, pull=False)
+            problems = (*problems, "topos.pullDiagnostics: this editor pulls none, so they are pushed")
+        server.tracing.settings = settings
+        configuration.tell(server, problems)
         server.homes.initial = server.initial
         server.viewers.framed = server.initial.framed
         folders = [folder.uri for folder in params.workspace_folders or ()]
         if not folders and params.root_uri:
             folders = [params.root_uri]
         server.homes.folders = [path for path in map(path_of, folders) if path is not None]
-        if read.settings.pull:
+        if settings.pull:
             diagnostics.register_pull(server)
 
     @server.feature(lsp.INITIALIZED)

@@ -6,7 +6,7 @@ import re
 from types import CodeType
 from typing import Any, Final
 
-from topos_core.importers.torch_export.construction import Built, built_at
+from topos_core.importers.torch_export.construction import built_at
 from topos_core.importers.torch_export.frames import CallPath, Calls
 from topos_core.recording.location import frame_of, role_of
 from topos_core.recording.source import SourceSnapshot
@@ -35,8 +35,9 @@ class Places:
         scope = scope_of(node)
         number = self._calls.number_of(node)
         if number is not None:
-            return Location(self._of_path(self._calls.paths[number], scope), scope)
-        return Location(self._of_text(node.stack_trace or node.meta.get("stack_trace") or "", scope), scope)
+            return self.path_of(self._calls.paths[number], scope)
+        text = node.stack_trace or node.meta.get("stack_trace") or ""
+        return Location(self._of_text(text, scope), scope, self._built(scope, ()))
 
     def of_code(self, code: CodeType, scope: tuple[str, ...] = ()) -> Location:
         """Gives the first line of a function: where a hook is written."""
@@ -47,19 +48,16 @@ class Places:
 
     def of_call(self, number: int, scope: tuple[str, ...] = ()) -> Location:
         """Gives the place of a call that was seen, whether its node was kept or not."""
-        return Location(self._of_path(self._calls.paths[number], scope), scope)
+        return self.path_of(self._calls.paths[number], scope)
 
-    def path_of(self, frames: CallPath, scope: tuple[str, ...] = ()) -> Location:
+    def path_of(self, path: CallPath, scope: tuple[str, ...] = ()) -> Location:
         """Gives the place of live frames."""
-        return Location(self._of_path(frames, scope), scope)
-
-    def _of_path(self, path: CallPath, scope: tuple[str, ...]) -> tuple[Frame, ...]:
         frames = [self._frame(code, instruction) for code, instruction in path.frames]
-        if len(path.modules) > 1 or not any(frame.kind == "user" for frame in frames):
-            built = self._constructor(scope, path.modules)
-            if built is not None:
-                frames.insert(0, self._frame(*built))
-        return tuple(frames) or self._entry.frames
+        built = self._built(scope, path.modules)
+        if built is not None and (len(path.modules) > 1 or not any(frame.kind == "user" for frame in frames)):
+            frames.insert(0, built)
+        owned = bool(scope or path.modules)
+        return Location(tuple(frames) or self._entry.frames, scope, built if owned else None)
 
     def _of_text(self, text: str, scope: tuple[str, ...]) -> tuple[Frame, ...]:
         """Reads torch's own stack trace: files and lines, outermost first, and no columns."""
@@ -74,13 +72,13 @@ class Places:
                 frames.insert(0, Frame(span, found["function"], "user" if role == "user" else "framework"))
         return tuple(frames) or self._entry.frames
 
-    def _constructor(self, scope: tuple[str, ...], modules: tuple[Any, ...]) -> Built | None:
-        """Finds the innermost module that user code built: the op's own, else one around it."""
+    def _built(self, scope: tuple[str, ...], modules: tuple[Any, ...]) -> Frame | None:
+        """Finds the constructor's call of the innermost module that user code built: the op's own, else one around it."""
         paths = [".".join(scope[:end]) for end in range(len(scope), -1, -1)]
         for module in (*modules, *(self._modules.get(path) for path in paths)):
             built = built_at(module)
             if built is not None and role_of(built.code) == "user":
-                return built
+                return self._frame(*built)
         return None
 
     def _frame(self, code: CodeType, instruction: int) -> Frame:
