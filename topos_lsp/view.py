@@ -93,7 +93,7 @@ def view(document: PlanDocument, path: str) -> View | None:
             made.ops.setdefault(place, []).append(value)
             for outer in places.around(locations[value]):
                 made.calls.setdefault(outer, []).append(value)
-    for value, location in enumerate(locations if "built" in document else ()):
+    for value, location in enumerate(locations if document["built"] else ()):
         place = places.built(location)
         if place is not None:
             made.built.setdefault(place, []).append(value)
@@ -135,7 +135,7 @@ class _Places:
         self._document = document
         self._path = path
         self._made = made
-        self._built: Sequence[int | None] = document.get("built", ())  # left out where no module was seen being built
+        self._built: Sequence[int | None] = document["built"]  # empty where no module was seen being built
         self._known: dict[int, int | None] = {}
         self._framed: dict[int, int] = {}
         self._around: dict[int, tuple[int, ...]] = {}

@@ -108,11 +108,20 @@ def _document(merged: _Merged) -> dict[str, Any]:
         "frames": [*after["frames"], *frames],
         "locations": [*after["locations"], *locations],
         "spans": [*after["spans"], *(span + shift["frames"] for span in before["spans"])],
+        "built": [
+            *_built(after),
+            *(row + shift["frames"] if row is not None else None for row in _built(before)),
+        ],
         "ops": ops,
         "inputs": [{"value": value, "name": name} for value, name in sorted(inputs.items())],
         "parameters": [{"value": value, "name": name} for value, name in sorted(parameters.items())],
         "results": [merged.of_after[value] for value in after["results"]],
     }
+
+
+def _built(document: Document) -> Sequence[int | None]:
+    """Gives per location the frame in which its module was built; documents of before, and of other sources, tell none."""
+    return document.get("built") or [None] * len(document["locations"])
 
 
 def _partners(before: Document, after: Document) -> list[int]:

@@ -47,6 +47,7 @@ def graph_data(document: Document) -> dict[str, Any]:
     rows = [table.setdefault(text, len(table)) for text in ops["attributes"]]
     return {
         **{name: document[name] for name in GRAPH},
+        "built": document.get("built", []),  # documents of before have none
         "ops": {
             "name": ops["name"],
             "arity": [len(operands) for operands in ops["operands"]],

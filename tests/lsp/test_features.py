@@ -125,6 +125,35 @@ def test_lenses_and_symbols_stand_for_entries(shared, observed_buffer):
     assert symbols[0]["range"] == span(7, 0, 15, 77)
 
 
+def test_symbols_list_what_helpers_hold_beside_the_entries(shared, opened):
+    text = (
+        "import numpy as np, topos_core as tp\n\n"
+        "def norm(x):\n    y = x - x.mean(axis=(0, 2, 3), keepdims=True)\n"
+        "    return y / np.sqrt((y * y).mean(axis=(0, 2, 3), keepdims=True) + 1e-5)\n\n"
+        "@tp.model(x=tp.f32[64, 32, 28, 28])\ndef main(x):\n    return norm(norm(x))\n"
+    )
+    name = opened(text)
+    shared.wait_for_lens(name, "2 taken")
+    main, helper = shared.request("textDocument/documentSymbol", at(name))
+    assert (main["name"], main["children"]) == ("main", [])
+    assert helper["name"] == "norm"
+    assert ("batch norm (training), 32 channels", "taken x2") in [(e["name"], e["detail"]) for e in helper["children"]]
+    (helper_line,) = {each["range"]["end"]["line"] for each in helper["children"] if each["detail"] == "taken x2"}
+    assert helper_line == 4
+
+
+def test_a_byte_order_mark_and_a_nul_in_a_name_change_nothing(shared, opened):
+    name = opened("\ufeff" + NORM)
+    assert list(shared.wait_for_hints(name).values()) == ["taken: batch_norm_training"]
+    assert not (shared.diagnostics(name) or {"diagnostics": []})["diagnostics"]
+    shared.change(name, "\ufeff" + NORM.replace("return (x", "return undefined + (x"), 2)
+    (found,) = shared.wait_for_diagnostics(name)
+    assert (found["code"], found["range"]["start"]) == ("TP402", position(8, 11))
+    strange = shared.open("file:///nowhere/a%00b.py", NORM)
+    assert list(shared.wait_for_hints(strange).values()) == ["taken: batch_norm_training"]
+    shared.notify("textDocument/didClose", at(strange))
+
+
 def actions(client, name, line, character, only=None):
     context = {"diagnostics": [], **({"only": only} if only else {})}
     where = span(line, character, line, character)

@@ -54,6 +54,34 @@ def test_requests_before_initialize_and_after_shutdown_are_refused(start, projec
     assert b"--node-ipc" in b"".join(client.errors)
 
 
+def test_malformed_messages_are_answered_with_what_is_wrong_and_harm_nobody(start, project):
+    client = start()
+    wrong = client.reply(client.start_request("initialize", 3))
+    assert wrong["error"]["code"] == -32602
+    client.initialize(project, options=VOUCHED)
+
+    def error(method, params):
+        found = client.reply(client.start_request(method, params))["error"]
+        return found["code"], found["message"]
+
+    missing = (
+        "textDocument/hover: required field missing @ .params.text_document; required field missing @ .params.position"
+    )
+    assert error("textDocument/hover", {}) == (-32602, missing)
+    for params in (None, 5, [1], {**at("file:///x.py"), "position": {"line": "x"}}):
+        assert error("textDocument/hover", params)[0] == -32602
+    client.notify("textDocument/didOpen", {"textDocument": 7})
+    client.notify("textDocument/didChange", {"x": 1})
+    for body, code in ((b"hello", -32700), (b"[{}]", -32600), (b"5", -32600)):
+        client._outgoing.put(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        assert client.reply(None)["error"]["code"] == code
+        del client._replies[None]
+    name = client.open(project / "norm.py", NORM)
+    client.wait_for_hints(name)
+    assert client.shutdown() == 0
+    assert b"dropped a notification: textDocument/didOpen" in b"".join(client.errors)
+
+
 def test_exit_without_shutdown_and_a_closed_pipe_end_with_status_1(start, project):
     told, hung = start(), start()
     told.initialize(project)
@@ -155,7 +183,8 @@ def test_a_refused_command_is_told_in_its_answer_and_as_no_bug(start, project):
     assert "not trusted" in refused("topos.openPlan", name)
     assert refused("topos.emit", name, "zz") == "zz has no plan; trace it first"
     assert "'topos.nothing' is not defined" in refused("topos.nothing")
-    client.wait(lambda: sum("topos: refused: " in line for line in client.logged()) == 4)
+    assert refused("topos.toggleHints", "x").startswith("no hints are of the kind 'x'; there are taken, declined")
+    client.wait(lambda: sum("topos: refused: " in line for line in client.logged()) == 5)
     assert not any("internal error" in line for line in client.logged())
     assert client.shutdown() == 0
     assert b"Traceback" not in b"".join(client.errors)

@@ -23,6 +23,7 @@ BAD = {
     "raising": ("raise ValueError('no \\x1b[31m')\n", "TP402"),
     "missing": ("import no_such_module\n", "TP404"),
     "syntax": ("def (\n", "TP403"),
+    "emptying": ("import sys; sys.modules.clear(); import topos_core\n", "TP402"),
     "closing": ("import os; os.closerange(3, 256)\n", "TP407"),
 }
 GOOD = {

@@ -134,6 +134,30 @@ def test_settings_that_cannot_be_used_fall_back_and_say_so(start, project):
     assert not any(method == "window/showMessage" for method, _ in client.notifications)
 
 
+def test_options_that_are_no_table_and_switches_while_running_fall_back_and_say_so(start, project):
+    pulled = {}
+    client = start(answers={"workspace/configuration": lambda params: [pulled]})
+    client.initialize(project, options=["trace"])
+    name = client.open(project / "model.py", NORM)
+    client.wait_for_lens(name, "trust")
+    assert client.logged() == ["topos: initializationOptions are ['trace'], expected a table; the defaults stay"]
+    pulled["pullDiagnostics"] = True
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    client.wait(lambda: "topos: topos.pullDiagnostics counts from the next start of the server" in client.logged())
+    assert [each["code"] for each in client.wait_for_diagnostics(name)] == ["TP410"]
+
+
+def test_diagnostics_are_pushed_to_an_editor_that_pulls_none(start, project):
+    client = start()
+    without = {**FULL, "textDocument": {**FULL["textDocument"]}}
+    del without["textDocument"]["diagnostic"]
+    announced = client.initialize(project, without, {**VOUCHED, "pullDiagnostics": True})
+    assert "diagnosticProvider" not in announced
+    assert client.logged() == ["topos: topos.pullDiagnostics: this editor pulls none, so they are pushed"]
+    name = client.open(project / "model.py", marked("return y"))
+    assert [each["code"] for each in client.wait_for_diagnostics(name)] == ["TP402"]
+
+
 def test_an_environment_that_leads_nowhere_is_told_where_the_python_is(start, project):
     (project / ".venv").symlink_to("/nowhere/venv")
     client = start()
@@ -167,6 +191,11 @@ def test_a_broken_pyproject_is_told_at_its_line_and_the_defaults_are_used(start,
     (project / "pyproject.toml").write_text("")
     client.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": configuration, "type": 2}]})
     client.wait_for_diagnostics(configuration, lambda found: not found)
+    (project / "pyproject.toml").write_bytes(b"[tool.topos]\nconsumer = '\xff'\n")
+    client.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": configuration, "type": 2}]})
+    (found,) = client.wait_for_diagnostics(configuration)
+    assert (found["code"], found["range"]["start"]["line"]) == ("TP501", 0)
+    assert "codec can't decode byte 0xff" in found["message"]
 
 
 def test_diagnostics_are_pulled_where_that_is_asked_for_and_then_not_pushed(start, project):

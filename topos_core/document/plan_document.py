@@ -179,7 +179,7 @@ def _locations(tape: Tape, places: Places) -> dict[str, Any]:
         "frames": frames.rows,
         "locations": locations,
         "spans": spans,
-        **({"built": built} if any(row is not None for row in built) else {}),
+        "built": built if any(row is not None for row in built) else [],
     }
 
 

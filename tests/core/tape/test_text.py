@@ -33,6 +33,8 @@ range %8 0 100
 note TP701 %4 "widened"
 @0 =
 @1 = user "main" "a b.py":1:0-1:3 < library "f" "nn.py":2:0-3:1; scope (encoder, "Layer 0")
+@2 = user "g" "nn.py":4:0-4:3; scope (conv,); built user "__init__" "a b.py":1:0-1:5
+@3 = user "g" "nn.py":5:0-5:3; built user "<module>" "a b.py":1:0-1:5
 source "a b.py" "x = 1\\n# \\u00e9\\n"
 default %1 bf16[2]:(1.5, nan)
 """
@@ -56,6 +58,8 @@ def test_parts_have_their_meaning():
     assert tape.observations[3].name == "kept \u2028"
     assert tape.locations[1].scope == ("encoder", "Layer 0")
     assert str(tape.location_of(2).span) == "a b.py:1:1"
+    assert tape.locations[1].built is None
+    assert [str(tape.locations[row].built.span) for row in (2, 3)] == ["a b.py:1:1", "a b.py:1:1"]
     assert tape.ranges == {8: (0, 100)}
     assert not tape.defaults[1].flags.writeable
     assert np.isnan(tape.constant(3))

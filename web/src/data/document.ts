@@ -40,6 +40,8 @@ export interface Region extends Span {
   scope: string[];
   occurrence: number;
   spans: Span[];
+  /** Where the torch modules of its ops were built; older documents have none. */
+  modules?: (Span & { name: string })[];
   root: number;
   nodes: number[];
   computing: number[];
@@ -161,6 +163,8 @@ export interface Graph {
   frames: [number, number, number, number, number, number, string][];
   locations: [number, number[]][];
   spans: number[];
+  /** Per location the frame of its module's constructor call; empty where none was seen, and older documents have none. */
+  built?: (number | null)[];
   names: string[];
   types: string[];
   ops: { name: number[]; arity: number[]; operands: number[]; type: number[]; location: number[]; attributes: number[] };

@@ -102,6 +102,19 @@ def test_a_cloned_module_keeps_its_constructor(tmp_path: Path) -> None:
     assert written(loaded(tmp_path, "cloned"), "tanh") == [("nn.Tanh()", "0.0"), ("nn.Tanh()", "1.0")]
 
 
+def built(tape: Tape, name: str) -> list[str | None]:
+    """Gives the line on which the module of each op of a name was built."""
+    places = [tape.location_of(value).built for value, op in enumerate(tape.ops) if op.name == name]
+    return [NET.splitlines()[place.span.line - 1].strip() if place is not None else None for place in places]
+
+
+def test_an_op_knows_where_its_module_was_built(tmp_path: Path) -> None:
+    tape = loaded(tmp_path, "Net")
+    assert built(tape, "matmul") == ["nn.Conv2d(3, 4, 1),", "self.conv = nn.Conv2d(width, width, 3, padding=1)"]
+    assert built(tape, "sub") == [None]
+    assert set(built(tape, "mul")) == {"nn.ReLU(), Block(4),"}
+
+
 def test_without_torchs_tracer_places_come_from_its_stack_traces(tmp_path: Path, monkeypatch: Any) -> None:
     from torch.fx.experimental import proxy_tensor
 
