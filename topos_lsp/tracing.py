@@ -31,6 +31,7 @@ from topos_lsp.homes import Home, Homes
 from topos_lsp.memory import trim
 from topos_lsp.plan import Plan
 from topos_lsp.replies import Replies
+from topos_lsp.scanning import scan
 from topos_lsp.settings import Settings
 from topos_lsp.view import View
 
@@ -277,17 +278,14 @@ class Tracing:
         text, path = file.document.code, file.document.path
         workspace = file.home.workspace
         try:
-            found = await asyncio.to_thread(workspace.marks, path, text)
-            entries = {entry.name: entry.specs for entry in found.entries}
-            if workspace.configuration.entries:
-                entries = workspace.entries(path, text)
+            found = await scan(text, path)
         except ToposError as error:
             if not file.entries and "topos_core" not in text and "# topos:" not in text:
                 file.state = "empty"
             else:
                 self._failed(file, error_of(error, path, file.home.root))
             return False
-        file.mark(found, entries)
+        file.mark(found, workspace.named(found, path))
         return True
 
     async def _prepare(self, file: File) -> None:

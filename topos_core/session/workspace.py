@@ -74,7 +74,11 @@ class Workspace:
 
     def entries(self, path: str, text: str | None = None) -> dict[str, str | None]:
         """Gives a file's entries, marked and configured, with their input specs where the decorator has none."""
-        entries = {entry.name: entry.specs for entry in self.marks(path, text).entries}
+        return self.named(self.marks(path, text), path)
+
+    def named(self, marks: Marks, path: str) -> dict[str, str | None]:
+        """Gives the entries of a file's marks and the configured ones, with their input specs where the decorator has none."""
+        entries = {entry.name: entry.specs for entry in marks.entries}
         relative = self.relative(path)
         for target, specs in self.configuration.entries.items():
             configured, _, name = target.rpartition(":")

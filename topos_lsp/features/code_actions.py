@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Final
 
 from lsprotocol import types as lsp
@@ -11,11 +11,11 @@ from pygls.capabilities import get_capability
 
 from topos_core.document import marks as words
 from topos_core.errors import ToposError
-from topos_core.session.entries import find
 from topos_lsp.documents import Document
 from topos_lsp.features import commands, diagnostics
 from topos_lsp.files import File
 from topos_lsp.positions import Text
+from topos_lsp.scanning import scan
 from topos_lsp.server import Server
 from topos_lsp.settings import VERDICTS
 from topos_lsp.view import Finding, View
@@ -30,18 +30,19 @@ def register(server: Server) -> None:
     """Registers the handler."""
 
     @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions(code_action_kinds=[_QUICK, _SOURCE]))
-    def actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+    async def actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
         document = server.document(params.text_document.uri)
         if document is None:
             return []
         start = document.text.offset_at(params.range.start, server.encoding)
         end = document.text.offset_at(params.range.end, server.encoding)
-        found = [*_fixes(server, document, start, end), *_about(server, document, start, end)]
+        found = [each async for each in _fixes(server, document, start, end)]
+        found += _about(server, document, start, end)
         only = params.context.only
         return [action for action in found if only is None or any(_is(action.kind, kind) for kind in only)]
 
 
-def _fixes(server: Server, document: Document, start: int, end: int) -> Iterator[lsp.CodeAction]:
+async def _fixes(server: Server, document: Document, start: int, end: int) -> AsyncIterator[lsp.CodeAction]:
     """Offers what ends or hides a finding that touches the range."""
     shown = list(diagnostics.compose(server, document))
     for file, plan, seen in server.tracing.plans(document):
@@ -60,7 +61,7 @@ def _fixes(server: Server, document: Document, start: int, end: int) -> Iterator
                         yield lsp.CodeAction(
                             title=fix["title"], kind=_QUICK, diagnostics=about, edit=edit, is_preferred=k == 0 or None
                         )
-            ignored = _ignore(server, document, seen, placed)
+            ignored = await _ignore(server, document, seen, placed)
             if ignored is not None:
                 title = words.ignore(placed.row["code"])
                 yield lsp.CodeAction(title=title, kind=_QUICK, diagnostics=about, edit=ignored)
@@ -136,7 +137,7 @@ def _edit_of(server: Server, file: File, seen: View, fix: Mapping[str, Any]) -> 
     return _workspace_edit(server, document, changes)
 
 
-def _ignore(server: Server, document: Document, seen: View, placed: Finding) -> lsp.WorkspaceEdit | None:
+async def _ignore(server: Server, document: Document, seen: View, placed: Finding) -> lsp.WorkspaceEdit | None:
     """Writes `# topos: ignore[CODE]` where it is read as one: into such a comment, behind the line, or on a line above.
 
     None where no place would do, as inside of a string.
@@ -145,7 +146,7 @@ def _ignore(server: Server, document: Document, seen: View, placed: Finding) -> 
     first, last = (text.line_of(each[placed.place]) for each in (seen.anchors.starts, seen.anchors.ends))
     for at, inserted in _places_of_comment(text, first, last, code):
         changed = document.code[:at] + inserted + document.code[at:]
-        if _ignores(changed, first + 1, last + 1 + inserted.count("\n"), code):
+        if await _ignores(changed, first + 1, last + 1 + inserted.count("\n"), code):
             edit = lsp.TextEdit(range=text.range(at, at, server.encoding), new_text=inserted)
             return _workspace_edit(server, document, [edit])
     return None
@@ -163,9 +164,9 @@ def _places_of_comment(text: Text, first: int, last: int, code: str) -> Iterator
     yield text.starts[first], f"{indent}# topos: ignore[{code}]{text.newline()}"
 
 
-def _ignores(source: str, first: int, last: int, code: str) -> bool:
+async def _ignores(source: str, first: int, last: int, code: str) -> bool:
     try:
-        comments = find(source, "").comments
+        comments = (await scan(source, "")).comments
     except ToposError:
         return False
     return any(each.kind == "ignore" and code in each.names and first <= each.line <= last for each in comments)
