@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _view(options: argparse.Namespace, stop: server.Stop) -> int:
     from topos_core.document.formats.errors import error_lines
     from topos_core.document.formats.text import render_plan
-    from topos_core.errors import ConfigurationError
+    from topos_core.errors import ConfigurationError, TraceError
     from topos_web.agents import AgentPlanner
     from topos_web.profiles import read
 
@@ -34,6 +34,9 @@ def _view(options: argparse.Namespace, stop: server.Stop) -> int:
     except ConfigurationError as error:
         print(f"topos view: {error}", file=sys.stderr)
         return 2
+    except TraceError as error:
+        print(f"topos view: {error}", file=sys.stderr)
+        return 3
     show = not options.no_browser and has_screen()
     told: set[str] = set()
     page: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from topos_core.errors import ConfigurationError, ToposError
+from topos_core.errors import ConfigurationError, ToposError, TraceError
 from topos_core.session.asking import asked_of_plan
 from topos_core.session.client import Agent, Cancelled
 from topos_core.session.dimensions import refuse_unknown_dims
@@ -23,7 +23,8 @@ class AgentPlanner:
     """Traces the command line's targets, each in its own project's agent; named there, they are trusted.
 
     Raises:
-        ConfigurationError: A target names nothing, or a project's settings cannot be used.
+        ConfigurationError: A target names no file, or a project's settings cannot be used.
+        TraceError: TP408, a target's file has no such entry. An error that an edit of the file mends is told by the trace.
     """
 
     def __init__(self, texts: Sequence[str], *, untrusted: bool = False, dims: Sequence[tuple[str, int]] = ()) -> None:
@@ -36,6 +37,8 @@ class AgentPlanner:
         self._cancelled = False
         targets = [target for text in texts for target in expand(parse_target(text), self._projects)]
         self._targets = list(dict.fromkeys(targets))
+        for target in self._targets:
+            self._find(target)
 
     def targets(self) -> Sequence[str]:
         """Names what is traced, relative to its project."""
@@ -97,6 +100,17 @@ class AgentPlanner:
     def close(self) -> None:
         """Ends the agents."""
         self._projects.close()
+
+    def _find(self, target: Target) -> None:
+        self._projects.workspace(target.path)
+        try:
+            missing = self._projects.missing(target)
+        except ToposError as error:
+            if error.code == "TP505":
+                raise
+            return  # an edit mends it: which entries the file has is then known
+        if missing is not None:
+            raise TraceError(missing["message"], code=missing["code"])
 
     def _name(self, target: Target) -> str:
         relative = self._projects.workspace(target.path).relative(target.path)

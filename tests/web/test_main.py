@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from topos_web.__main__ import main
+from topos_web.agents import AgentPlanner
 from topos_web.packing import unpack
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,6 +64,46 @@ def first_plan(process: subprocess.Popen[str], url: str) -> dict[str, Any]:
     process.stdout.readline()  # the plan's first line stands there once it is traced
     plan: dict[str, Any] = get(url, "api/v1/plans")[0]
     return plan
+
+
+@pytest.mark.parametrize(
+    ("targets", "status", "message"),
+    [
+        (["net.py:man"], 3, "net.py has no entry 'man'; it has main; mark one"),
+        (["net.py", "net.py:man"], 3, "net.py has no entry 'man'"),
+        (["plain.py"], 3, "plain.py has no marked entry; mark one"),
+        (["net.onnx:man"], 3, "net.onnx has no entry 'man'; a model file has one, main, which need not be named"),
+        (["nett.py"], 2, "nett.py does not exist"),
+        (["notes.txt"], 2, "notes.txt is none of the files that topos reads: .py, .onnx, .mlir"),
+    ],
+)
+def test_a_target_that_is_not_there_ends_it_at_once(
+    targets: list[str], status: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "net.py").write_text(MODEL)
+    (tmp_path / "plain.py").write_text("x = 1\n")
+    (tmp_path / "notes.txt").write_text("topos\n")
+    (tmp_path / "net.onnx").write_bytes(b"")
+    assert main([*(str(tmp_path / target) for target in targets), "--no-browser"]) == status
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("topos view: ")
+    assert message in told.err
+    assert told.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["def main(x:\n    # topos: entry\n", "# topos: ignore[nonsense]\n" + MODEL])
+def test_an_error_that_an_edit_mends_is_waited_out(text: str, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(text)
+    planner = AgentPlanner([str(tmp_path / "net.py:main")])
+    try:
+        (traced,) = planner.trace()
+        assert traced.error is not None
+        (tmp_path / "net.py").write_text(MODEL)
+        (traced,) = planner.trace()
+        assert traced.document is not None
+    finally:
+        planner.close()
 
 
 def test_the_url_comes_first_and_the_plan_after_it() -> None:

@@ -206,6 +206,42 @@ def flips(of: Literal["efficiency", "start"], now: Number, at: Number, machine: 
     return f"flips if its kernel {need}, now {have} ({basis(at, machine)})"
 
 
+def flips_never(at_roofline: Number, at_once: Number, before: Number, machine: str) -> str:
+    """Says that neither term of a kernel's predicted time makes it faster than the recorded ops."""
+    return (
+        f"nothing alone flips it: its kernel would take {figure(at_roofline)} at the whole roofline and {figure(at_once)} if it"
+        f" started at once, the recorded ops {figure(before)} ({basis(before, machine)})"
+    )
+
+
+def flips_not_observed(value: str, by: str) -> str:
+    """Says that an observation would block a region that is declined by cost."""
+    return f"no faster kernel alone flips it: {value} is read by {by}, and it never computes that"
+
+
+def flips_not_itself() -> str:
+    """Says that a region that is declined by cost would have to run before itself."""
+    return "no faster kernel flips it: what reads one of its results feeds it again"
+
+
+def flips_not_cycle() -> str:
+    """Says that with a region that is declined by cost others could not all be taken."""
+    return "no faster kernel alone flips it: regions here would wait for each other, and the one that saves least is not taken"
+
+
+def flips_not_covered(winner: str, place: str) -> str:
+    """Says that another region goes first, whatever one that is declined by cost would save."""
+    return f"no faster kernel flips it: {winner} at {place} claims some of its ops and goes first"
+
+
+def flips_not_outbid(winner: str, place: str, needed: Number, most: Number, machine: str) -> str:
+    """Says that a region that is declined by cost would have to save more than its kernel could."""
+    return (
+        f"nothing alone flips it: it would have to save more than {figure(needed)}, since {winner} at {place} claims some of"
+        f" its ops, and its kernel could save {figure(most)} ({basis(needed, machine)})"
+    )
+
+
 def traffic(before: Number, after: Number) -> str:
     """Compares memory traffic."""
     return f"moves {figure(after)} instead of {figure(before)} ({after.basis})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import Any, assert_never
 
 from topos_core.document import facts, phrases
 from topos_core.document.display import display
@@ -14,7 +14,7 @@ from topos_core.document.region import number
 from topos_core.matching.closure import live_readers
 from topos_core.matching.match import Match
 from topos_core.matching.order import LAST
-from topos_core.plan.decision import Decision
+from topos_core.plan.decision import Decision, Firm
 from topos_core.plan.plan import PlanData
 
 
@@ -120,12 +120,39 @@ class Wording:
         return found
 
     def flips_if(self, d: Decision) -> dict[str, Any] | None:
-        """Gives the nearest condition under which a region that cost declines would be taken, and its figures."""
+        """Gives the nearest condition under which a region that cost declines would be taken, or why no one term is one."""
         if d.flip is None:
             return None
+        if isinstance(d.flip, Firm):
+            return {"text": self._firm(d.flip), "of": None, "now": None, "at": None}
         of, now, at = d.flip
         text = phrases.flips(of, now, at, self.plan.machine.name)
         return {"text": text, "of": of, "now": number(now), "at": number(at)}
+
+    def _firm(self, firm: Firm) -> str:
+        machine = self.plan.machine.name
+        match firm.why:
+            case "slow":
+                at_roofline, at_once, before = firm.numbers
+                return phrases.flips_never(at_roofline, at_once, before, machine)
+            case "observed":
+                observation = self.plan.observations[firm.row]
+                name = display(observation.name) if observation.name else None
+                return phrases.flips_not_observed(
+                    self.places.called(firm.value), phrases.reader(observation.kind, name)
+                )
+            case "itself":
+                return phrases.flips_not_itself()
+            case "cycle":
+                return phrases.flips_not_cycle()
+            case "rival":
+                winner = self.by_id[firm.rival or ""].match
+                title, place = facts.title(winner.pattern, winner.facts), written(self.places.value(winner.root))
+                if not firm.numbers:
+                    return phrases.flips_not_covered(title, place)
+                needed, most = firm.numbers
+                return phrases.flips_not_outbid(title, place, needed, most, machine)
+        assert_never(firm.why)
 
     def action(self, d: Decision) -> str | None:
         """Says what to do about it, if anything."""

@@ -68,7 +68,7 @@ def record(
         from topos_core.importers.torch_export.record import record_torch
         from topos_core.importers.torch_export.target import target_of
 
-        target = target_of(found, told=chosen is not None)
+        target = target_of(found, told=chosen is not None, fed=bool(positional or named))
         if target is not None:
             return record_torch(target, positional, named, sources=sources, dims=dims)
     if "jax" in sys.modules and chosen in (None, "jax"):
@@ -110,7 +110,7 @@ def weights_of(found: Any, tape: Tape, *, framework: str | None = None) -> Mappi
     from topos_core.importers.torch_export.record import weights_of_torch
     from topos_core.importers.torch_export.target import target_of
 
-    target = target_of(found, told=_chosen(found, framework) == "torch")
+    target = target_of(found, told=_chosen(found, framework) == "torch", fed=bool(tape.inputs))
     return tape.defaults if target is None else weights_of_torch(target, tape)
 
 

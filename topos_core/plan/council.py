@@ -10,9 +10,9 @@ from topos_core.kernels.kernel import Decline, Offer
 from topos_core.matching.match import Match
 from topos_core.plan.ballots import Ballot
 from topos_core.plan.contraction import find_cycle
-from topos_core.plan.decision import Decision, Flip, Number
+from topos_core.plan.decision import Decision, Number
 from topos_core.plan.election import Candidate, Election, Elector, by_claim, touched
-from topos_core.plan.flip import flip
+from topos_core.plan.flipping import Flipping
 from topos_core.plan.nesting import Draft, nested
 from topos_core.plan.outcome import Outcome, Reported, shared_reason
 from topos_core.plan.reading import Reading
@@ -40,7 +40,12 @@ class Council:
     refused: Mapping[int, int]
     looked: set[int] = field(init=False, default_factory=set)
     _hidden: frozenset[int] | None = field(init=False, default=None)
-    _bid: frozenset[int] = field(init=False, default=frozenset())
+    _standing: Sequence[Candidate] = field(init=False, default=())
+    _claiming: Mapping[int, Sequence[Candidate]] | None = field(init=False, default=None)
+    _flipping: Flipping = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._flipping = Flipping(self.survey, self.machine, self.picks, self.refused)
 
     def decide(self, family: int, ballots: Sequence[Ballot]) -> Outcome:
         """Decides every ballot. Matches inside a taken one are named there and get no decision of their own."""
@@ -50,8 +55,7 @@ class Council:
         claims = {number: ballot.candidate.claims for number, ballot in of.items()}
         owner = {claim: number for number in picks for claim in claims[number]}
         self.looked = set()
-        standing = [b.candidate for b in ballots if b.legal and not b.blocking]
-        self._bid = frozenset().union(*(c.claims for c in standing if c.weight > 0))
+        self._standing, self._claiming = [b.candidate for b in ballots if b.legal and not b.blocking], None
         drafts: dict[int, Draft] = {}
         lifted: dict[int, tuple[Decision, int | None]] = {}
         index: Mapping[int, Sequence[Candidate]] = {}
@@ -136,7 +140,14 @@ class Council:
         if ballot.candidate.weight <= 0:
             reason = "the kernel is not predicted to be faster than the recorded ops"
             return Decision(
-                match, "declined", "TP202", "cost", reason, numbers, offer=offer, flip=self._flip(ballot, offer)
+                match,
+                "declined",
+                "TP202",
+                "cost",
+                reason,
+                numbers,
+                offer=offer,
+                flip=self._flipping.of(ballot, offer, self._paying()),
             ), None
         if self._waits_for_itself(ballot, election.refused):
             loop = [
@@ -154,20 +165,11 @@ class Council:
             winner=other.id, offer=offer,
         ), winner  # fmt: skip
 
-    def _flip(self, ballot: Ballot, offer: Offer) -> Flip | None:
-        """Solves for what would have a match taken that does not pay, where nothing but its cost stands in the way.
-
-        A rival that pays would decide as well, an observation would block it, and of picks that close a cycle the cheapest
-        gives way: then no one term decides.
-        """
-        if (
-            ballot.blocking
-            or not ballot.candidate.claims.isdisjoint(self._bid)
-            or self.survey.amid_waiting(ballot.candidate.root)
-        ):
-            return None
-        before = ballot.standing.seconds + ballot.standing.benefit
-        return flip(offer, before, self.survey.tape.ops[ballot.candidate.root].type.dtype, self.machine)
+    def _paying(self) -> Mapping[int, Sequence[Candidate]]:
+        """Lists, by claim, the candidates of the family that may run and pay."""
+        if self._claiming is None:
+            self._claiming = by_claim(c for c in self._standing if c.weight > 0)
+        return self._claiming
 
     def _waits_for_itself(self, ballot: Ballot, refused: Mapping[int, int]) -> bool:
         return refused.get(ballot.candidate.number) == ballot.candidate.number

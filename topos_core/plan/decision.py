@@ -38,6 +38,28 @@ class Flip(NamedTuple):
     at: Number
 
 
+class Firm(NamedTuple):
+    """Why no one term of an offer's predicted time flips a decline by cost.
+
+    Args:
+        why: `slow`, no one term makes its kernel faster than the recorded ops; `observed`, an observation of what it never
+            makes would block it; `rival`, what is taken on its ops saves more than it could, or goes first whatever it
+            saves; `itself`, it would have to run before itself; `cycle`, regions would wait for each other, of which the one
+            that saves least is refused.
+        numbers: `slow`: seconds at the whole roofline, seconds when started in no time, seconds of the recorded ops;
+            `rival`: seconds that it would have to save, seconds that it could save, or nothing where no saving is enough.
+        value: The value that is observed.
+        row: The observation's row among the request's.
+        rival: The match id of the greatest pick in its way.
+    """
+
+    why: Literal["slow", "observed", "rival", "itself", "cycle"]
+    numbers: tuple[Number, ...] = ()
+    value: int = -1
+    row: int = -1
+    rival: str | None = None
+
+
 class Decision(NamedTuple):
     """A consumer's verdict on a match. A NamedTuple because a plan builds one per match.
 
@@ -58,7 +80,7 @@ class Decision(NamedTuple):
         nearest_free: The value nearest to the observed one whose observation costs nothing.
         kernel: What runs it (home) or what it becomes (stablehlo), where taken.
         offer: What the consumer offered, where it offered something.
-        flip: What alone would have it taken, where cost alone declines it.
+        flip: What alone would have it taken, or why nothing alone would, where cost declines it; else None.
     """
 
     match: Match
@@ -76,4 +98,4 @@ class Decision(NamedTuple):
     nearest_free: int | None = None
     kernel: str | None = None
     offer: Offer | None = None
-    flip: Flip | None = None
+    flip: Flip | Firm | None = None

@@ -5,32 +5,44 @@ from __future__ import annotations
 import math
 
 from topos_core.cost.machine import Machine
-from topos_core.cost.roofline import kernel_seconds
+from topos_core.cost.roofline import Predicted, kernel_seconds
 from topos_core.kernels.kernel import Offer
 from topos_core.plan.decision import Flip, Number
 
 
-def flip(offer: Offer, seconds_before: float, dtype: str, machine: Machine) -> Flip | None:
-    """Solves `kernel_seconds` for the one term that has to change least, as a factor, until the offer pays.
+def flip(offer: Offer, seconds: float, dtype: str, machine: Machine) -> Flip | None:
+    """Solves `kernel_seconds` for the one term that has to change least, as a factor, until a kernel takes so many seconds.
 
-    Gives None where no kernel that reaches at most the roofline and starts in more than no time would be faster.
+    Gives None where neither a kernel that reaches the roofline nor one that starts in no time would take less.
     """
     now = kernel_seconds(offer.work, dtype, machine, offer.efficiency, offer.calls)
-    run = max(now.compute_seconds, now.memory_seconds)
+    run = _running(now)
     found: list[tuple[float, Flip]] = []
-    if run > 0 and (left := seconds_before - now.call_seconds) > 0:
+    if run > 0 and (left := seconds - now.call_seconds) > 0:
         efficiency = offer.efficiency * run / left
         if efficiency < 1:
             found.append((run / left, Flip("efficiency", _share(offer.efficiency), _share(efficiency))))
-    if now.call_seconds > 0 and (left := seconds_before - run) > 0:
-        found.append((now.call_seconds / left, Flip("start", _seconds(now.call_seconds), _seconds(left))))
+    if now.call_seconds > 0 and (left := seconds - run) > 0:
+        found.append((now.call_seconds / left, Flip("start", predicted(now.call_seconds), predicted(left))))
     nearest = min(found, key=lambda each: each[0], default=None)
     return nearest[1] if nearest is not None and math.isfinite(nearest[0]) else None
+
+
+def at_best(offer: Offer, dtype: str, machine: Machine) -> tuple[float, float]:
+    """Predicts how many seconds a kernel would take at the whole roofline, and how many if it started in no time."""
+    now = kernel_seconds(offer.work, dtype, machine, offer.efficiency, offer.calls)
+    run = _running(now)
+    return min(offer.efficiency, 1.0) * run + now.call_seconds, run
+
+
+def predicted(seconds: float) -> Number:
+    """Makes a predicted time a figure."""
+    return Number(seconds, "second", "modelled")
 
 
 def _share(value: float) -> Number:
     return Number(value, "share", "modelled")
 
 
-def _seconds(value: float) -> Number:
-    return Number(value, "second", "modelled")
+def _running(now: Predicted) -> float:
+    return max(now.compute_seconds, now.memory_seconds)

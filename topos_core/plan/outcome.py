@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from topos_core.matching.match import Match
-from topos_core.plan.decision import Decision
+from topos_core.plan.decision import Decision, Firm
 from topos_core.tape.tape import Tape
 
 
@@ -58,11 +58,14 @@ def moved(
         if paths:
             paths = tuple([tuple([value + distance for value in path]) for path in paths])
             reason = shared_reason(tape, *paths[0])
+        flip = decision.flip
+        if isinstance(flip, Firm) and flip.rival is not None:
+            flip = flip._replace(rival=next(matches[there[n]].id for n in mine if matches[n].id == flip.rival))
         told = Decision(
             matches[other], decision.verdict, decision.code, decision.word, reason, decision.numbers,
             tuple([value + distance for value in decision.readers]), (), paths,
             matches[over].id if over is not None else None, None, tuple([matches[n].id for n in inside]), None,
-            decision.kernel, decision.offer, decision.flip,
+            decision.kernel, decision.offer, flip,
         )  # fmt: skip
         found.append(Reported(told, other, over, inside))
     return Outcome(tuple(found), outcome.looked, outcome.moves)

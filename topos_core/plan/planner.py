@@ -5,7 +5,7 @@ The order of the steps decides verdicts; each has its reason beside it and a tes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
@@ -56,6 +56,8 @@ class Planner:
     _memo: dict[Any, Any] = field(init=False, default_factory=dict)
     _read: tuple[Any, Reading] | None = field(init=False, default=None)
     _missed: tuple[bytearray, tuple[NearMiss, ...]] | None = field(init=False, default=None)
+
+    _found: Set[tuple[str, int]] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         with collector_paused():
@@ -139,6 +141,11 @@ class Planner:
                 raise ConfigurationError(
                     f"no value %{value} to switch {pattern} off at; the tape has {count} values", code="TP504"
                 )
+            if (pattern, value) not in self._ends:
+                raise ConfigurationError(
+                    f"no {pattern} ends at %{value}, so none is switched off there; name the root of a region",
+                    code="TP504",
+                )
         rows = len(self.tape.observations)
         for row in request.ignore:
             if not 0 <= row < rows:
@@ -148,6 +155,13 @@ class Planner:
                     f"observation {row} is a returned output and cannot be ignored; change what the program returns",
                     code="TP504",
                 )
+
+    @property
+    def _ends(self) -> Set[tuple[str, int]]:
+        """Gives where patterns matched: the pattern and the root."""
+        if self._found is None:
+            self._found = frozenset((match.pattern, match.root) for match in self.pool.matches)
+        return self._found
 
     def _setting(self, request: Request) -> Setting:
         off = request.off.intersection(VARIANTS)  # patterns that are off are none of a consumer's business

@@ -92,8 +92,8 @@ class Survey:
             found = self._waits[number] = read_before_root(self.users, self.pool.matches[number])
         return found
 
-    def amid_waiting(self, value: int) -> bool:
-        """Tells whether a match with this root can stand in a cycle of picks.
+    def waiting_around(self, value: int) -> tuple[int, int] | None:
+        """Gives the first and the last root of matches that can stand in a cycle of picks with one of this root, if any can.
 
         One whose results are all read behind its root leads to later roots alone, so a cycle climbs from an early result of
         a match that waits to the root of one that waits: it lies within the spans of such matches that overlap.
@@ -108,7 +108,7 @@ class Survey:
                     high = max(high, top)
                 self._waiting.append((low, high))
         place = bisect_right(self._waiting, (value, len(self.tape.ops))) - 1
-        return place >= 0 and value <= self._waiting[place][1]
+        return self._waiting[place] if place >= 0 and value <= self._waiting[place][1] else None
 
     def asked(self, request: Request) -> Reading:
         """Gives the readers of a request."""

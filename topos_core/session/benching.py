@@ -167,7 +167,9 @@ def _own(traced: Traced) -> str | None:
         return "onnx"
     from topos_core.importers.torch_export.target import target_of
 
-    return "torch" if traced.function is not None and target_of(traced.function) is not None else None
+    told, fed = traced.framework == "torch", bool(traced.tape.inputs)
+    found = None if traced.function is None else target_of(traced.function, told=told, fed=fed)
+    return "torch" if found is not None else None
 
 
 def _program(plan: Any) -> Any:

@@ -135,12 +135,13 @@ def torch_own(folder: Path, threads: int, compiled: bool = False) -> Runner:
         found: Any = load(entry["path"], entry["text"], entry["root"])
     for part in entry["name"].split("."):
         found = getattr(found, part)
-    target = target_of(found)
+    arrays = case_inputs(folder)
+    target = target_of(found, told=True, fed=bool(arrays))
     if target is None:
         raise ValueError("the target is no module of torch")
     module = build(target, weights=True)
     call = _compiled(torch, module) if compiled else module
-    inputs = [tensor_of(array) for array in case_inputs(folder)]
+    inputs = [tensor_of(array) for array in arrays]
     return Runner(_without_gradients(torch, call, inputs), lambda given: [array_of(each) for each in _tensors(given)])
 
 

@@ -24,7 +24,7 @@ from topos_core.session.imports import imported_files
 from topos_core.session.loading import compiled, load
 from topos_core.session.places import error_of, position, relative_path
 from topos_core.session.roots import enter_root
-from topos_core.session.sources import MODEL_FILES, read_source
+from topos_core.session.sources import MODEL_FILES, read_source, refuse_other_kinds
 from topos_core.session.traced import Traced, trace_entry, traced_model
 from topos_core.session.warming import loaded
 
@@ -203,12 +203,7 @@ def _read(path: str) -> str:
     Raises:
         ConfigurationError: TP505, it is of another kind, or cannot be read.
     """
-    extension = os.path.splitext(path)[1]
-    if extension != ".py" and os.path.isfile(path):
-        kinds = ", ".join((".py", *MODEL_FILES))
-        raise ConfigurationError(
-            f"{os.path.basename(path)} is none of the files that topos reads: {kinds}", code="TP505"
-        )
+    refuse_other_kinds(path)
     return read_source(path)
 
 

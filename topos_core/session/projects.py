@@ -10,9 +10,11 @@ from typing import Any
 
 from topos_core.document.display import display
 from topos_core.errors import ConfigurationError, ToposError
+from topos_core.importers.model_file import ENTRY
 from topos_core.session.client import Agent, Progress
 from topos_core.session.messages import failure
 from topos_core.session.places import error_of
+from topos_core.session.sources import MODEL_FILES, refuse_other_kinds
 from topos_core.session.workspace import Target, Workspace, find_root, marked_files, open_workspace
 
 
@@ -63,17 +65,36 @@ class Projects:
                 f"{relative} was not run: its folder is not in your list of trusted folders; drop --untrusted to run it"
             )
             return {"error": failure("TP410", message, path=relative), "output": ""}
+        missing = self.missing(target)
+        if missing is not None:
+            return {"error": missing, "output": ""}
         if target.path.endswith(".py"):
             entries = workspace.entries(target.path)
             names = list(entries) if target.name is None else [target.name]
-            missing = next((name for name in names if name not in entries), None)
-            if missing is not None or not entries:
-                return {"error": _no_entry(relative, missing, list(entries)), "output": ""}
             specs = [entries[name] for name in names]
             return self.agent(workspace).trace(
                 target.path, entries=names, specs=specs, options=options, progress=self.progress
             )
         return self.agent(workspace).trace(target.path, options=options, progress=self.progress)
+
+    def missing(self, target: Target) -> dict[str, Any] | None:
+        """Gives the error of a target that its file does not have (TP408); None where it has it. Nothing is run.
+
+        Raises:
+            ToposError: The file is of no kind that topos reads, cannot be read or does not parse.
+        """
+        workspace = self.workspace(target.path)
+        relative = workspace.relative(target.path)
+        if target.path.endswith(MODEL_FILES):
+            if target.name in (None, ENTRY):
+                return None
+            message = f"{relative} has no entry {target.name!r}; a model file has one, {ENTRY}, which need not be named"
+            return failure("TP408", message, path=relative)
+        refuse_other_kinds(target.path)
+        entries = workspace.entries(target.path)
+        if entries and target.name in (None, *entries):
+            return None
+        return _no_entry(relative, target.name, list(entries))
 
     def cancel(self) -> None:
         """Ends what every agent is at; the requests raise `Cancelled`. Does not wait."""

@@ -19,6 +19,19 @@ LISTED: Final = ".onnx"
 _MAX_BYTES: Final = 16 * 2**20
 
 
+def refuse_other_kinds(path: str) -> None:
+    """Refuses files that topos does not read.
+
+    Raises:
+        ConfigurationError: TP505, it is neither Python nor a model file.
+    """
+    if not path.endswith((".py", *MODEL_FILES)):
+        kinds = ", ".join((".py", *MODEL_FILES))
+        raise ConfigurationError(
+            f"{os.path.basename(path)} is none of the files that topos reads: {kinds}", code="TP505"
+        )
+
+
 def read_source(path: str | Path) -> str:
     """Reads a Python file.
 

@@ -121,6 +121,8 @@ class _Found:
         yield self._text(row["reason"].partition(": ")[2] or row["reason"])
         if row["details"]:
             yield self._text(row["details"][0])
+        if row["flips_if"]:
+            yield self._text(row["flips_if"]["text"])
         if row["action"]:
             yield self._text(row["action"])
         built = _elsewhere(row)

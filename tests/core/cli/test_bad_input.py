@@ -88,6 +88,12 @@ ARGUMENTS = {
     "no such folder": (["plan", "nope/net.py:main"], 2, "TP505"),
     "no entry in the file": (["plan", "plain.py"], 3, "TP408", "plain.py has no marked entry", "@tp.model"),
     "no such entry": (["plan", "model.py:main"], 3, "TP408", "no entry 'main'; it has entry"),
+    "no such entry of a model file": (
+        ["plan", "net.onnx:foo"],
+        3,
+        "TP408",
+        "no entry 'foo'; a model file has one, main",
+    ),
     "an entry that is not marked": (["run", "plain.py:f"], 3, "TP408", "no entry 'f'"),
     "a folder without marks": (["check", "empty"], 2, "TP505", "no marked file"),
     "another kind of file": (["plan", "notes.txt"], 2, "TP505", "notes.txt", ".onnx"),

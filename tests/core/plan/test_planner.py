@@ -13,7 +13,7 @@ from topos_core.cost.work import Work
 from topos_core.errors import ConfigurationError
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.matching.match import Match
-from topos_core.plan.decision import Decision
+from topos_core.plan.decision import Decision, Firm, Flip
 from topos_core.plan.plan import PlanData
 from topos_core.plan.planner import Planner
 from topos_core.plan.request import Request
@@ -195,7 +195,7 @@ def test_a_decline_by_cost_flips_at_its_break_even(offer: Offer, of: str) -> Non
 
     d = decided()
     assert d.code == "TP202"
-    assert d.flip is not None
+    assert isinstance(d.flip, Flip)
     assert (d.flip.of, d.flip.now.basis, d.flip.at.basis) == (of, "modelled", "modelled")
     ratio = d.flip.at.value / d.flip.now.value
     if of == "efficiency":
@@ -209,22 +209,47 @@ def test_a_decline_by_cost_flips_at_its_break_even(offer: Offer, of: str) -> Non
         assert decided(calls=offer.calls * ratio * 1.01).code == "TP202"
 
 
-def test_nothing_flips_a_kernel_that_is_too_slow_at_its_best() -> None:
+def test_no_one_term_flips_a_kernel_that_is_too_slow_at_its_best() -> None:
     plan, _, m = plan_net("matmul", answers={"matmul": SLOW})
-    assert decision(plan, m["matmul"]).flip is None
+    d = decision(plan, m["matmul"])
+    assert isinstance(d.flip, Firm)
+    whole, started, before = (figure.value for figure in d.flip.numbers)
+    assert (d.flip.why, before) == ("slow", pytest.approx(d.numbers["seconds_before"].value))
+    assert min(whole, started) > before
 
 
-@pytest.mark.parametrize(
-    ("picked", "observe"), [(("conv", "matmul"), ()), (("biased", "tail"), ()), (("biased",), ("product",))]
-)
-def test_nothing_flips_where_a_rival_or_an_observation_stands_in_the_way(picked: Any, observe: Any) -> None:
-    dear = FREE._replace(calls=30.0)
-    answers = {"convolution": dear, "conv_bn_activation": dear}
-    plan, _, m = plan_net(*picked, answers=answers, observe=observe)
-    d = decision(plan, m[picked[0]])
-    assert (d.code, d.flip) == ("TP202", None)
-    alone, _, m = plan_net(picked[0], answers=answers)
-    assert decision(alone, m[picked[0]]).flip is not None
+def test_an_observation_keeps_a_decline_by_cost_from_flipping() -> None:
+    answers = {"conv_bn_activation": FREE._replace(calls=30.0)}
+    plan, net, m = plan_net("biased", answers=answers, observe=("product",))
+    d = decision(plan, m["biased"])
+    assert (d.code, d.flip) == ("TP202", Firm("observed", value=net.product, row=1))
+    alone, _, m = plan_net("biased", answers=answers)
+    assert isinstance(decision(alone, m["biased"]).flip, Flip)
+
+
+@pytest.mark.parametrize(("rival", "outbids"), [("matmul", False), ("tail", True)])
+def test_a_decline_by_cost_flips_where_it_outbids_its_rivals(rival: str, outbids: bool) -> None:
+    def decided(calls: float, *names: str) -> Decision:
+        plan, _, m = plan_net(*names, answers={"conv_bn_activation": FREE._replace(calls=calls)})
+        return decision(plan, m["biased"])
+
+    alone, contested = decided(30.0, "biased").flip, decided(30.0, "biased", rival).flip
+    assert isinstance(alone, Flip)
+    assert isinstance(contested, Flip)
+    assert (contested.at.value < alone.at.value) == outbids  # what is elected last makes way
+    calls = 30.0 * contested.at.value / contested.now.value
+    assert decided(calls * 0.99, "biased", rival).verdict == "taken"
+    assert decided(calls * 1.01, "biased", rival).verdict == "declined"
+
+
+def test_a_decline_by_cost_that_could_not_save_what_its_rival_does_names_that() -> None:
+    answers = {"conv_bn_activation": FREE._replace(work=Work(flops=3 * 10**6), calls=30.0)}
+    plan, _, m = plan_net("biased", "tail", answers=answers)
+    d = decision(plan, m["biased"])
+    assert isinstance(d.flip, Firm)
+    assert (d.flip.why, d.flip.rival) == ("rival", m["tail"].id)
+    needed, most = (figure.value for figure in d.flip.numbers)
+    assert 0 < most < needed == pytest.approx(decision(plan, m["tail"]).numbers["benefit"].value)
 
 
 def test_cost_always_takes_every_legal_match() -> None:
@@ -454,7 +479,8 @@ def test_a_match_that_waits_for_its_own_named_result_is_declined_with_the_reader
     assert got.readers == (scale,)
 
 
-def test_two_matches_that_wait_for_each_other_are_not_both_taken() -> None:
+def waiting() -> tuple[Tape, list[Match]]:
+    """Two norms, of which each reads a mean that the other one makes."""
     b = TapeBuilder()
     x, y = b.input("x", "f32[512,64]"), b.input("y", "f32[512,64]")
     first_mean = b.op("sum", x, axes=(0,), accumulate="f32")
@@ -466,8 +492,39 @@ def test_two_matches_that_wait_for_each_other_are_not_both_taken() -> None:
         match(tape, "batch_norm_training", first, {"x": x, "m": second_mean}, {"mean": (first_mean,)}, inside=()),
         match(tape, "batch_norm_training", second, {"x": y, "m": first_mean}, {"mean": (second_mean,)}, inside=()),
     ]
-    plan = planner(tape, matches).plan(REFERENCE)
+    return tape, matches
+
+
+def test_two_matches_that_wait_for_each_other_are_not_both_taken() -> None:
+    plan = planner(*waiting()).plan(REFERENCE)
     assert sorted((d.verdict, d.code) for d in plan.decisions) == [("declined", "TP204"), ("taken", None)]
+
+
+def test_no_one_term_flips_a_decline_by_cost_that_would_close_a_cycle() -> None:
+    tape, (one, other) = waiting()
+    dear = FREE._replace(calls=30.0)
+
+    def told(matches: Sequence[Match]) -> list[Flip | Firm | None]:
+        return [
+            d.flip for d in planner(tape, matches, {one.pattern: dear}).plan(REFERENCE).decisions if d.code == "TP202"
+        ]
+
+    other = replace(other, pattern="instance_norm")
+    assert told([one, other]) == [Firm("cycle")]
+    assert all(isinstance(flip, Flip) for flip in told([one]))
+
+
+def test_nothing_flips_a_decline_by_cost_that_would_wait_for_itself() -> None:
+    b = TapeBuilder()
+    x = b.input("x", "f32[512,64]")
+    mean = b.op("sum", x, axes=(0,), accumulate="f32")
+    scale = b.op("exp", mean)
+    out = b.op(
+        "mul", b.op("sub", x, b.op("broadcast", mean, shape=(512, 64))), b.op("broadcast", scale, shape=(512, 64))
+    )
+    m = match(b.tape(out), "batch_norm_training", out, {"x": x, "scale": scale}, named={"mean": (mean,)})
+    (d,) = planner(b.tape(out), [m], {m.pattern: FREE._replace(calls=30.0)}).plan(REFERENCE).decisions
+    assert (d.code, d.flip) == ("TP202", Firm("itself"))
 
 
 # -- bookkeeping

@@ -16,6 +16,7 @@ from topos_core.recording.location import call_user
 Kind = Literal["class", "instance", "factory", "function"]
 
 _DEEPEST: Final = 6
+_CARRIERS: Final = ("torch", "transformers", "timm", "torchvision")  # whose models are torch's
 _OTHERS: Final = ("numpy", "topos_core", "jax")
 
 
@@ -32,16 +33,17 @@ class Target:
     kind: Kind
 
 
-def target_of(found: Any, *, told: bool = False) -> Target | None:
+def target_of(found: Any, *, told: bool = False, fed: bool = False) -> Target | None:
     """Says what an object is to torch; None where it is not torch's business.
 
     Args:
         found: A function, class or object.
         told: Whether its mark says that it is torch's, so that its code need not.
+        fed: Whether there are inputs.
 
     A function is torch's where it, or a function of the same file that it names, mentions torch, one of torch's functions or
-    a module; where nothing tells, where its file imports torch and neither NumPy nor topos. One that needs no argument is
-    a factory.
+    a module; where nothing tells, where it or its file names torch or a package of its models and neither NumPy nor topos. One
+    that needs no argument is a factory; so is one that is fed and takes none, whatever it names.
     """
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "nn"):
@@ -52,7 +54,11 @@ def target_of(found: Any, *, told: bool = False) -> Target | None:
     if isinstance(found, type):
         return Target(found, "class") if issubclass(found, module) else None
     function = inspect.unwrap(found) if callable(found) else None
-    if not isinstance(function, FunctionType) or not (told or _speaks_torch(function, torch)):
+    if not isinstance(function, FunctionType):
+        return None
+    if fed and not inspect.signature(function).parameters:
+        return Target(found, "factory")
+    if not (told or _speaks_torch(function, torch)):
         return None
     return Target(found, "function" if _takes_arguments(function) else "factory")
 
@@ -115,7 +121,7 @@ def _takes_arguments(function: FunctionType) -> bool:
 
 def _speaks_torch(function: FunctionType, torch: ModuleType) -> bool:
     pending, seen = [function], set[int]()
-    other = False
+    other = carrier = False
     for _ in range(64):
         if not pending:
             break
@@ -127,14 +133,14 @@ def _speaks_torch(function: FunctionType, torch: ModuleType) -> bool:
             home = _home(held)
             if home == "torch" or isinstance(held, torch.nn.Module) or _is_module_class(held, torch):
                 return True
-            other = other or home in _OTHERS
+            other, carrier = other or home in _OTHERS, carrier or home in _CARRIERS
             if isinstance(held, FunctionType) and held.__module__ == function.__module__:
                 pending.append(held)
-    if other:
-        return False
+    if other or carrier:
+        return not other
     # a module's own entries tell nothing: a file that topos loads has its loader
     homes = {_home(held) for name, held in function.__globals__.items() if not name.startswith("__")}
-    return "torch" in homes and not homes.intersection(_OTHERS)
+    return not homes.isdisjoint(_CARRIERS) and homes.isdisjoint(_OTHERS)
 
 
 def _is_module_class(held: Any, torch: ModuleType) -> bool:
@@ -154,7 +160,7 @@ def _mentioned(function: FunctionType) -> Iterator[tuple[str, Any]]:
     for name in _names(function.__code__, 0):
         if name in scope:
             yield name, scope[name]
-        elif name in ("torch", "transformers"):  # imported inside of the function
+        elif name in _CARRIERS:  # imported inside of the function
             yield name, sys.modules.get(name)
 
 

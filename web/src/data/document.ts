@@ -56,7 +56,7 @@ export interface Region extends Span {
   details: string[];
   action: string | null;
   /** The nearest condition under which a region that cost declines would be taken; older documents have none. */
-  flips_if?: { text: string; of: 'efficiency' | 'start'; now: Figure; at: Figure } | null;
+  flips_if?: { text: string; of: 'efficiency' | 'start' | null; now: Figure | null; at: Figure | null } | null;
   facts: Record<string, string>;
   cost: Record<string, Figure>;
   envelope: { relative: number; absolute: number; probe: string } | null;

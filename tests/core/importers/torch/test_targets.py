@@ -101,6 +101,10 @@ def with_net(x):
     return net(x).softmax(-1)
 
 
+def three():
+    return np.pi
+
+
 def numpys(x):
     return np.maximum(x, 0)
 """
@@ -138,6 +142,32 @@ def test_a_factory_that_mentions_no_torch_is_known_by_what_its_file_imports(
     target = target_of(module.model)
     assert target is not None
     assert target.kind == "factory"
+
+
+CONFIG = "(num_hidden_layers=1, hidden_size=8, num_attention_heads=2, intermediate_size=8, vocab_size=9)"
+FACTORIES = {
+    "named in its file": f"import transformers\n\n\ndef model(layers=1):\n    return transformers.BertModel(transformers.BertConfig{CONFIG})\n",
+    "found by its config": f"import transformers as t\n\n\ndef model():\n    return t.AutoModel.from_config(t.BertConfig{CONFIG})\n",
+    "imported where it is made": f"def model():\n    from transformers import BertConfig, BertModel\n\n    return BertModel(BertConfig{CONFIG})\n",
+    "made by somebody else": f"import importlib\n\n\ndef model():\n    t = importlib.import_module('transformers')\n    return t.BertModel(t.BertConfig{CONFIG})\n",
+}
+
+
+@pytest.mark.parametrize("text", FACTORIES.values(), ids=FACTORIES.keys())
+def test_a_factory_of_a_package_of_models_need_not_name_torch(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("transformers")
+    (tmp_path / "packaged.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    tape = trace(load(str(tmp_path / "packaged.py"), text, str(tmp_path)).model, "i64[2,4]<9")
+    assert len(tape.parameters) > 10
+
+
+def test_a_function_without_arguments_that_is_fed_and_gives_no_module_says_so(file: Any) -> None:
+    with pytest.raises(tp.TraceError, match=r"three\(\) gives a float, not a module"):
+        trace(file.three, "f32[2]")
 
 
 def test_a_function_of_numpy_in_the_same_file_is_recorded_by_topos(file: Any) -> None:
