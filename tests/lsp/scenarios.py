@@ -5,8 +5,9 @@
     ...
         tp.observe(c, "c")  #@ finding TP101 «tp.observe(c, "c")» blocked: batch norm
 
-Marks are taken out of the files before anybody reads them: `finding CODE «source» headline...`, `failure CODE «source» message...`,
-`region PATTERN VERDICT «source»` with its root's expression, `hint LABEL`. Texts are starts. A file of an archive may be `crlf`.
+Marks are taken out of the files before anybody reads them: `finding CODE «source» headline...`, `related CODE «source» message...` for a
+finding's other places, `failure CODE «source» message...`, `region PATTERN VERDICT «source»` with its root's expression, `hint LABEL`.
+Texts are starts. A file of an archive may be `crlf`.
 """
 
 import re
