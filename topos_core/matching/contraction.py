@@ -9,18 +9,26 @@ very rules that read movement above a value.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
 from topos_core.errors import InternalError
 from topos_core.matching.affine import merged
-from topos_core.matching.cut import Cut
 from topos_core.matching.form import FOLDS, REDUCTIONS, Form, OffGrid, leaf, neutral
 from topos_core.matching.joint import elementwise_product, matrix_product
 from topos_core.matching.movement import moved, stacked
-from topos_core.matching.view import View, Views, identity
+from topos_core.matching.view import View, identity
 from topos_core.tape.tape import Tape
+
+
+class ViewSource(Protocol):
+    """Whoever gives views of values."""
+
+    def of(self, value: int) -> View:
+        """Gives a value's view."""
+        ...
+
 
 _STRUCTURED: Final = frozenset(("mul", "matmul", "concat", *REDUCTIONS))
 
@@ -34,7 +42,7 @@ class Forms:
         views: Views to read operands by.
     """
 
-    def __init__(self, tape: Tape, readers: Sequence[Sequence[int]], views: Views | Cut) -> None:
+    def __init__(self, tape: Tape, readers: Sequence[Sequence[int]], views: ViewSource) -> None:
         self.tape = tape
         self._readers = readers
         self._views = views
@@ -135,8 +143,7 @@ class Forms:
             bases = {view.base}
         else:
             return leaf(view)
-        inner = {self.tape.ops[base].name for base in bases}
-        if not inner <= _STRUCTURED:
+        if not all(self._is_structured(base) for base in bases):
             return leaf(view)
         below = op.operands[0]  # the deepest first: a chain of movement may be longer than Python's stack
         chain: list[int] = []
@@ -155,6 +162,10 @@ class Forms:
         if joint is None or joint.divisors != first.joint.divisors or len(joint.bounds) != len(first.joint.bounds):
             return leaf(view)  # padding a product, or dividing its digits, is no product
         return first._replace(joint=joint)
+
+    def _is_structured(self, value: int) -> bool:
+        """Says whether a value may be more than a view of itself."""
+        return self.tape.ops[value].name in _STRUCTURED
 
     def _joint_of(self, value: int) -> View:
         form = self.of(value)

@@ -29,6 +29,13 @@ def slides_nowhere(form: Form) -> bool:
     return all(digits[0] >= kept or digits[-1] < kept for digits in map(sorted, axes) if digits)
 
 
+def is_tiling(window: Window) -> bool:
+    """Says whether windows lie side by side and cover the image, without padding."""
+    return (
+        window.stride == window.size and window.dilation == window.base_dilation == 1 and window.low == window.high == 0
+    )
+
+
 def read_pooling(tape: Tape, form: Form) -> Pooling | Difference | None:
     """Reads a fold as a reduction over windows; None where nothing slides."""
     reading = read_form(form)
@@ -51,7 +58,7 @@ def read_pooling(tape: Tape, form: Form) -> Pooling | Difference | None:
     guards = [axis.guard for axis in known if axis.guard is not None]
     if len(known) != len(axes) or len(guards) != len(image.guards):
         return Difference("view", "", "", "", 0, 1)
-    if all(_is_tiling(axis) for axis in sliding) and any(axis.kind == "channel" for axis in known):
+    if all(is_tiling(axis.window) for axis in sliding) and any(axis.kind == "channel" for axis in known):
         return None  # whole axes reduced together with parts of another: a norm's statistic, not a pool
     assert form.operation is not None  # `reduced` digits exist
     needed = neutral(form.operation, tape.type_of(form.bases[0]).dtype)
@@ -74,11 +81,6 @@ def _window(reading: Reading, axis: Axis) -> Window:
     for digit in axis.reduced:
         size *= reading.extents[digit]
     return Window(size=size)
-
-
-def _is_tiling(axis: Axis) -> bool:
-    w = axis.window
-    return w.stride == w.size and w.dilation == w.base_dilation == 1 and w.low == w.high == 0
 
 
 def _result(reading: Reading, axes: list[Axis]) -> Layout:

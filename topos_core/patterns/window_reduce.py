@@ -5,7 +5,7 @@ Recognises
     `sliding_window_view`, reshape into tiles, gathers by constant tables, strided views, or as a fold of shifted slices
     (`maximum` of `maximum`, `a + b + c`) in any order. A sum divided by the window's count is an average; so is one that is
     divided by how many elements each window has in the image, counted by the same windows over ones or given as a
-    table. The pad's fill
+    table. Averages of tiles may be taken axis by axis; f16 and bf16 may be reduced in f32. The pad's fill
     is part of the match; a pad that the reduction would notice (0 under a max) stays an op in front of it, and is told.
 
 Why it pays
@@ -17,10 +17,9 @@ Declines when
 
 Not recognised
     Averages times a table of reciprocal counts, divided by a float table of more than 64 counts (that is a parameter: let
-    the program count ones), or by counts that axes are put into other places behind; averages
-    taken axis by axis (`mean(-1).mean(-2)`: the inner one is); windows that are cast before they are reduced, such as f16
-    summed in f32. Weighted folds (`0.25 * a + 0.5 * b`). Reductions of whole
-    axes, and of whole axes together with tiles of another (the statistics of a norm).
+    the program count ones), or by counts whose axes are moved behind; averages of overlapping windows taken axis by axis
+    (each is one); windows that are cast to f64 before they are reduced. Weighted folds (`0.25 * a + 0.5 * b`). Reductions
+    of whole axes, and of whole axes together with tiles of another (the statistics of a norm).
 
 Source
     The window semantics of StableHLO (`stablehlo.reduce_window`).
@@ -45,6 +44,8 @@ from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.pooling import STEPS, Pooling, read_pooling, slides_nowhere
 from topos_core.matching.recut import recut
+from topos_core.matching.unscaled import splat, unscaled_forms
+from topos_core.matching.widened import NARROW, widened_forms, widens
 from topos_core.matching.window import Difference
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import numpy_dtype
@@ -65,6 +66,8 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
 
 def _read(context: Context, root: int) -> Match | NearMiss | None:
     op = context.op(root)
+    if op.name == "cast":
+        return _narrowed(context, root)
     if op.name in ("mul", "div"):
         return _average(context, root) or (_by_position(context, root) if op.name == "div" else None)
     if op.name == "concat" and context.is_piece(root):
@@ -75,7 +78,7 @@ def _read(context: Context, root: int) -> Match | NearMiss | None:
     if form.is_product or form.operation is None:
         return None
     if slides_nowhere(form):
-        return None
+        return _widened(context, root, form)
     answer = read_pooling(context.tape, form)
     miss = answer if isinstance(answer, Difference) and answer.code != "view" else None
     if not isinstance(answer, Pooling):
@@ -103,11 +106,14 @@ def evaluate(facts: WindowReduceFacts, arrays: Arrays) -> dict[str, np.ndarray]:
 def _average(context: Context, root: int) -> Match | NearMiss | None:
     """Reads `sum / count` and `sum * (1 / count)`, the reciprocal rounded at the value's dtype."""
     op = context.op(root)
+    in_turn = _averaged_in_turn(context, root)
+    if in_turn is not None:
+        return in_turn
     sides = [(op.operands[0], op.operands[1])]
     if op.name == "mul":
         sides.append((op.operands[1], op.operands[0]))
     for total, number in sides:
-        factor = _splat(context, number)
+        factor = splat(context, number)
         source = context.view(total).base
         if factor is None or context.op(source).name not in ("sum", "add"):
             continue
@@ -123,6 +129,40 @@ def _average(context: Context, root: int) -> Match | NearMiss | None:
             return _wrong_divisor(root, op.name, float(factor), count)
         return _match(context, root, below.bindings["x"], replace(below.facts, scale=1 / count))
     return None
+
+
+def _averaged_in_turn(context: Context, root: int) -> Match | None:
+    """Reads an average of averages, taken axis by axis, where nobody else reads the inner ones."""
+    form, scale = context.once(unscaled_forms).average(root)
+    if form is None or slides_nowhere(form):
+        return None
+    answer = read_pooling(context.tape, form)
+    if not isinstance(answer, Pooling):
+        return None
+    count = math.prod(window.size for window in answer.facts.windows)
+    if not math.isclose(scale * count, 1.0, rel_tol=1e-6):
+        return None
+    return _match(context, root, answer.image, replace(answer.facts, scale=1 / count))
+
+
+def _widened(context: Context, root: int, form: Form) -> Match | None:
+    """Reads windows that are cast to f32 before they are reduced."""
+    if not any(widens(context.tape, context.op(base)) for base in form.bases):
+        return None
+    wide = context.once(widened_forms).of(root)
+    answer = read_pooling(context.tape, wide) if isinstance(wide, Form) and not slides_nowhere(wide) else None
+    return _match(context, root, answer.image, answer.facts) if isinstance(answer, Pooling) else None
+
+
+def _narrowed(context: Context, root: int) -> Match | None:
+    """Reads what was reduced in f32 and is cast back to the type of its elements."""
+    op = context.op(root)
+    if op.type.dtype not in NARROW:
+        return None
+    below = context.answer(PATTERN, op.operands[0])
+    if not isinstance(below, Match) or context.op(below.bindings["x"]).type.dtype != op.type.dtype:
+        return None
+    return _match(context, root, below.bindings["x"], below.facts)
 
 
 def _by_position(context: Context, root: int) -> Match | None:
@@ -177,14 +217,6 @@ def _is_constant(context: Context, value: int, number: Any = None) -> bool:
         return True
     held = context.op(view.base).attributes["value"]
     return not view.bounds and bool((np.asarray(held) == number).all())
-
-
-def _splat(context: Context, value: int) -> Any:
-    view = context.view(value)
-    op = context.op(view.base)
-    if op.name != "constant" or view.bounds or isinstance(op.attributes["value"], np.ndarray):
-        return None
-    return op.attributes["value"] if op.type.dtype in ("f16", "bf16", "f32", "f64") else None
 
 
 def _accepted(tape: Tape, form: Form) -> Pooling | None:
@@ -262,6 +294,9 @@ def _examples() -> tuple[Example, ...]:
 
         return total(x) / total(np.ones_like(x))
 
+    def averaged(x: Any) -> Any:
+        return x.reshape(2, 3, 3, 2, 3, 2).astype(np.float32).mean(axis=(3, 5))
+
     image = {"x": "f32[2,3,6,6]"}
     return (
         Example("windows and max", windows, image),
@@ -270,6 +305,7 @@ def _examples() -> tuple[Example, ...]:
         Example("padded with -inf", padded, image),
         Example("padded with zero", padded_with_zero, image),
         Example("an average that leaves padding out", without_padding, image),
+        Example("an average of f16 in f32", averaged, {"x": "f16[2,3,6,6]"}),
         Example("a running sum", smoothed, {"x": "f32[2,9]"}),
     )
 
@@ -294,7 +330,7 @@ def _counterexamples() -> tuple[Example, ...]:
 PATTERN = Pattern(
     identifier=IDENTIFIER,
     documentation=__doc__ or "",
-    roots=frozenset(("max", "min", "sum", "maximum", "minimum", "add", "mul", "div", "concat")),
+    roots=frozenset(("max", "min", "sum", "maximum", "minimum", "add", "mul", "div", "concat", "cast")),
     find=find,
     work=work,
     evaluate=evaluate,

@@ -100,6 +100,64 @@ def test_a_sum_divided_by_its_count_is_an_average(divide):
     assert not pool.near_misses
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.reshape(2, 3, 3, 2, 8).mean(3).reshape(2, 3, 3, 4, 2).mean(-1),
+        lambda x: x.reshape(2, 3, 3, 2, 4, 2).mean(-1).mean(-2),
+        lambda x: (x.reshape(2, 3, 3, 2, 8).sum(3) * 0.5).reshape(2, 3, 3, 4, 2).sum(-1) / 2,
+    ],
+    ids=["tiles of tiles", "axes of tiles", "by hand"],
+)
+def test_averages_taken_axis_by_axis_are_one(function):
+    tape, pool = check(function, {"x": "f32[2,3,6,8]"})
+    (match,) = [match for match in matches_of(pool, "window_reduce") if match.root == tape.results[0]]
+    assert match.facts.windows == (Window(), Window(), Window(2, 2), Window(2, 2))
+    assert match.facts.scale == 1 / 4
+    assert match.bindings == {"x": tape.inputs[0]}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: (y, y.reshape(2, 3, 3, 4, 2).mean(-1)),
+        lambda x, y: (y + x[:, :, :3], y.reshape(2, 3, 3, 4, 2).mean(-1)),
+        lambda x, y: (None, y.reshape(2, 3, 3, 4, 2).sum(-1) * 0.3),
+    ],
+    ids=["returned", "read", "another factor"],
+)
+def test_an_average_that_is_needed_by_itself_stays_one(function):
+    _, pool = check(lambda x: function(x, x.reshape(2, 3, 3, 2, 8).mean(3)), {"x": "f32[2,3,6,8]"})
+    assert all(len([w for w in m.facts.windows if w != Window()]) == 1 for m in matches_of(pool, "window_reduce"))
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_narrow_floats_are_reduced_in_f32(dtype):
+    def cast(x):
+        return sliding_window_view(x, (3, 3), axis=(2, 3)).astype(np.float32)
+
+    windows = (Window(), Window(), Window(3), Window(3))
+    for function, scale, reducer in (
+        (lambda x: cast(x).mean((-2, -1)), 1 / 9, "sum"),
+        (lambda x: cast(x).mean((-2, -1)).astype(x.dtype), 1 / 9, "sum"),
+        (lambda x: cast(x).max((-2, -1)), 1.0, "max"),
+        (lambda x: sliding_window_view(x, (3, 3), axis=(2, 3)).mean((-2, -1)), 1 / 9, "sum"),
+    ):
+        tape, pool = check(function, {"x": f"{dtype}[2,3,6,8]"})
+        (match,) = [match for match in matches_of(pool, "window_reduce") if match.root == tape.results[0]]
+        assert (match.facts.windows, match.facts.scale, match.facts.reducer) == (windows, scale, reducer)
+        assert match.bindings == {"x": tape.inputs[0]}
+
+
+@pytest.mark.parametrize("narrower", ["f32", "f16"])
+def test_a_cast_that_rounds_stays_outside(narrower):
+    def function(x):
+        return sliding_window_view(x.astype("f4" if narrower == "f32" else "f2"), 3, axis=1).astype("f8").sum(-1)
+
+    _, pool = check(function, {"x": "f64[2,9]"})
+    assert not matches_of(pool, "window_reduce")
+
+
 def padded_windows(x, sides=((1, 1), (1, 2)), step=1):
     x = np.pad(x, ((0, 0),) * (x.ndim - 2) + sides)
     return sliding_window_view(x, (3, 3), axis=(-2, -1))[..., ::step, ::step, :, :]

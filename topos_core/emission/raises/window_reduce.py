@@ -26,14 +26,14 @@ _REDUCERS: Final = {"max": "maximum", "min": "minimum", "sum": "add"}
 def raise_match(builder: Builder, tape: Tape, match: Match, bindings: Mapping[str, Ssa]) -> Mapping[int, Ssa]:
     """Writes the reduction, its scale, and what brings it to the root's layout."""
     facts: WindowReduceFacts = match.facts
-    shape = tape.ops[match.root].type.shape
+    root, shape = tape.ops[match.root].type, tape.ops[match.root].type.shape
     x = bindings["x"]
     running = _running_dtype(tape, match)
     source = builder.convert(_padded(builder, facts, x), running, "wide")
     letters = tuple(str(axis) for axis in range(len(facts.windows)))
     sizes = tuple(positions(extent, window) for extent, window in zip(x.shape, facts.windows, strict=True))
     in_place = sizes == shape and merged(facts.result, _letters(letters)) == (letters, sizes)
-    plain = in_place and running == x.dtype and not facts.is_average
+    plain = in_place and running == root.dtype and not facts.is_average
     folded = pad_is_identity(facts, x.dtype)
     total = builder.reduce_window(
         source,
@@ -46,11 +46,11 @@ def raise_match(builder: Builder, tape: Tape, match: Match, bindings: Mapping[st
         padding=[(window.low, window.high) for window in facts.windows] if folded else (),
         word="" if plain else "windows",
     )
-    word = "" if in_place and running == x.dtype else "average"
+    word = "" if in_place and running == root.dtype else "average"
     scaled = _scaled(builder, total, facts.scale, word)
     if facts.counted is not None:
         scaled = _counted(builder, total, divisors(facts.windows, facts.counted, x.shape), word)
-    narrow = builder.convert(scaled, x.dtype, "" if in_place else "narrow")
+    narrow = builder.convert(scaled, root.dtype, "" if in_place else "narrow")
     return {match.root: recorded(builder, Lettered(narrow, letters), facts.result, _letters(letters), shape)}
 
 

@@ -34,9 +34,9 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     if facts.is_average and x.dtype not in FLOATS:
         return Decline("TP206", "no-kernel", f"home has no kernel for an average of {x.dtype}; cast to a float first")
     exact = facts.reducer != "sum" or x.dtype not in FLOATS
-    measured = None if exact else envelope(match.pattern, x.dtype)
+    measured = None if exact else envelope(match.pattern, root.dtype)
     if measured is None and not exact:
-        return unmeasured(match.pattern, x.dtype)
+        return unmeasured(match.pattern, root.dtype)
     if measured is not None and terms.fidelity == "exact":
         return Decline(
             "TP205", "fidelity",
