@@ -39,6 +39,17 @@ def _convolution() -> Group:
             rows.append(np.stack(row, axis=-1))
         return np.stack(rows, axis=-2)
 
+    def loops_over_everything(x, w):
+        out = []
+        for o in range(w.shape[0]):
+            total = 0
+            for c in range(x.shape[1]):
+                for i in range(3):
+                    for j in range(3):
+                        total = total + x[:, c, i : i + 6, j : j + 6] * w[o, c, i, j]
+            out.append(total)
+        return np.stack(out, axis=1)
+
     def taps(x, w):
         out = 0
         for i in range(3):
@@ -106,8 +117,8 @@ def _convolution() -> Group:
         windows = sliding_window_view(x, (3, 3), axis=(2, 3))
         return (windows[:, None] * w[None, :, :, None, None]).max(axis=(2, 5, 6))
 
-    taken = (loops, taps, taps_by_matmul, columns, columns_first, multiplied, by_tensordot, indexed, strided, padded,
-             stepped, flipped, library, stacked)  # fmt: skip
+    taken = (loops, loops_over_everything, taps, taps_by_matmul, columns, columns_first, multiplied, by_tensordot, indexed,
+             strided, padded, stepped, flipped, library, stacked)  # fmt: skip
     return group(IMAGE, taken, (one_pad, by_position, largest), ("conv_bn_activation",))
 
 

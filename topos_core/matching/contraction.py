@@ -164,8 +164,19 @@ class Forms:
         return first._replace(joint=joint)
 
     def _is_structured(self, value: int) -> bool:
-        """Says whether a value may be more than a view of itself."""
-        return self.tape.ops[value].name in _STRUCTURED
+        """Says whether a value may be more than a view of itself: a fold is asked where it becomes a piece of a stack."""
+        name = self.tape.ops[value].name
+        return name in _STRUCTURED or (name in FOLDS and self._is_piece(value))
+
+    def _is_piece(self, value: int) -> bool:
+        while (reader := self._sole_reader(value)) is not None:
+            name = self.tape.ops[reader].name
+            if name == "concat":
+                return True
+            if name not in ("reshape", "permute"):
+                return False
+            value = reader
+        return False
 
     def _joint_of(self, value: int) -> View:
         form = self.of(value)

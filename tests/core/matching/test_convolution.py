@@ -8,6 +8,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tests.core.matching import spellings
 from tests.core.matching.check import check, matches_of, outermost
+from topos_core import nn
 from topos_core.matching.facts import Window
 from topos_core.matching.search import search
 from topos_core.patterns.convolution import PATTERN
@@ -44,6 +45,38 @@ def test_groups_and_depthwise_are_told_apart_from_batches():
         specs = next(s for f, s in spellings.OTHERS if f is function)
         facts = convolution(function, specs)[1].facts
         assert (facts.groups, facts.in_channels) == (groups, inner)
+
+
+def channel_by_channel(x, w):
+    def one(o):
+        taps = ((c, i, j) for c in range(2) for i in range(3) for j in range(3))
+        return sum(x[:, c, i : i + 6, j : j + 6] * w[o, c, i, j] for c, i, j in taps)
+
+    return np.stack([one(o) for o in range(4)], axis=1)
+
+
+def image_by_image(x, w):
+    def one(c):
+        return sum(x[:, c, i : i + 6, j : j + 6] * w[c, 0, i, j] for i in range(3) for j in range(3))
+
+    return np.concatenate([one(c)[:, None] for c in range(4)], axis=1)
+
+
+def in_two_groups(x, w):
+    halves = zip(np.split(x, 2, 1), np.split(w, 2, 0), strict=True)
+    return np.concatenate([nn.conv2d(image, kernel) for image, kernel in halves], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("function", "channels", "kernel", "groups"),
+    [(channel_by_channel, 2, "4,2", 1), (image_by_image, 4, "4,1", 4), (in_two_groups, 4, "4,2", 2)],
+    ids=lambda p: getattr(p, "__name__", None),
+)
+def test_channels_made_one_at_a_time_are_one_convolution(function, channels, kernel, groups):
+    tape, match = convolution(function, {"x": f"f32[2,{channels},8,8]", "w": f"f32[{kernel},3,3]"})
+    assert match.root == tape.results[0]
+    assert match.bindings == {"x": tape.inputs[0], "kernel": tape.inputs[1]}
+    assert (match.facts.groups, match.facts.out_channels) == (groups, 4)
 
 
 def test_a_transposed_convolution_has_base_dilation_and_a_reversed_kernel():

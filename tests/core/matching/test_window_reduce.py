@@ -43,9 +43,13 @@ def one_position_at_a_time(x):
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
+def one_channel_at_a_time(x):
+    return np.stack([fold(x[:, c : c + 1])[:, 0] for c in range(3)], axis=1)
+
+
 @pytest.mark.parametrize(
     "function",
-    [one_position_at_a_time, windows, tiles, tiles_one_by_one, fold, stacked, taken],
+    [one_position_at_a_time, one_channel_at_a_time, windows, tiles, tiles_one_by_one, fold, stacked, taken],
     ids=lambda f: f.__name__,
 )
 def test_every_spelling_gives_the_same_pool(function):
