@@ -42,7 +42,11 @@ page:
 pictures: install
 	$(BIN)/python -m benchmarks.viewer.pictures
 
-# Packages the VS Code extension, and looks at the server with real editors (Emacs and VS Code only where they are installed).
-editors: install
+# Packages the VS Code extension, and looks at the server with real editors. VS Code itself is built once, from npm, into CODE_SERVER.
+CODE_SERVER ?= .code-server
+editors: install $(CODE_SERVER)/built
 	cd editors/vscode && npm ci && npm run vsix
-	$(BIN)/python -m pytest tests/lsp/test_neovim.py tests/lsp/test_emacs.py tests/lsp/test_vscode.py -m 'conformance or not conformance'
+	TOPOS_CODE_SERVER=$(abspath $(CODE_SERVER)) $(BIN)/python -m pytest tests/lsp/test_neovim.py tests/lsp/test_emacs.py tests/lsp/test_vscode.py -m 'conformance or not conformance'
+$(CODE_SERVER)/built:
+	editors/vscode/code-server.sh $(CODE_SERVER)
+	@touch $@

@@ -32,6 +32,8 @@ class Settings:
         dialect: The StableHLO dialect.
         diagnostics: Codes that are shown as diagnostics, `TP2xx` for a family.
         hints: Verdicts that get an inlay hint.
+        hidden: Patterns whose regions get neither hint nor diagnostic.
+        least_microseconds: A predicted gain or loss below this gets neither; regions without such a number keep theirs.
         lenses: Whether entries get a code lens.
         pull: Whether diagnostics are pulled by the editor instead of pushed to it.
         hover_ops: Whether a hover tells of ops that are in no region.
@@ -46,6 +48,8 @@ class Settings:
     dialect: str | None = None
     diagnostics: tuple[str, ...] = tuple(code for code, entry in CODES.items() if entry.shown)
     hints: frozenset[str] = frozenset(VERDICTS)
+    hidden: frozenset[str] = frozenset()
+    least_microseconds: float = 0.0
     lenses: bool = True
     pull: bool = False
     hover_ops: bool = True
@@ -55,6 +59,12 @@ class Settings:
         return any(
             code == each or (each.endswith("x") and code.startswith(each.rstrip("x"))) for each in self.diagnostics
         )
+
+    def marks(self, region: Mapping[str, Any]) -> bool:
+        """Says whether a region is marked in the text at all."""
+        figure = region["cost"].get("price") or region["cost"].get("benefit") or {"value": None}
+        known = figure["value"]
+        return region["pattern"] not in self.hidden and (known is None or abs(known) * 1e6 >= self.least_microseconds)
 
     def options(self) -> dict[str, str]:
         """Gives what the editor asks of a plan; what it leaves out is the project's to say."""
@@ -131,7 +141,8 @@ def read_settings(section: Any, before: Settings) -> Read:
         try:
             values[name] = read(value)
         except ValueError as error:
-            problems.append(f"topos.{key} is {value!r}, expected {error}; {_shown(getattr(before, name))} stays")
+            stays = _shown(getattr(before, name) * 1000 if name == "debounce" else getattr(before, name))
+            problems.append(f"topos.{key} is {value!r}, expected {error}; {stays} stays")
     return Read(replace(before, **values), tuple(problems))
 
 
@@ -154,7 +165,7 @@ def _shown(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case float():
-            return f"{value * 1000:g}"
+            return f"{value:g}"
         case frozenset() | tuple():
             return ", ".join(sorted(value)) or "none"
     return str(value)
@@ -187,6 +198,18 @@ def _milliseconds(value: Any) -> float:
     return value / 1000
 
 
+def _microseconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e9:
+        raise ValueError("microseconds from 0 to 1e9")
+    return float(value)
+
+
+def _patterns(value: Any) -> frozenset[str]:
+    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+        raise ValueError("a list of patterns such as convolution")
+    return frozenset(value)
+
+
 def _codes(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(each, str) and CODE_FORM.match(each) for each in value):
         raise ValueError("a list of codes such as TP101 or TP2xx")
@@ -212,6 +235,8 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "dialect": ("dialect", _one_of(DIALECTS)),
     "diagnostics": ("diagnostics", _codes),
     "inlayHints": ("hints", _verdicts),
+    "hiddenPatterns": ("hidden", _patterns),
+    "leastMicroseconds": ("least_microseconds", _microseconds),
     "codeLens": ("lenses", _flag),
     "pullDiagnostics": ("pull", _flag),
     "hoverOps": ("hover_ops", _flag),

@@ -134,6 +134,25 @@ def test_settings_that_cannot_be_used_fall_back_and_say_so(start, project):
     assert not any(method == "window/showMessage" for method, _ in client.notifications)
 
 
+def test_marks_can_be_left_out_by_pattern_and_by_predicted_gain(start, observed):
+    pulled = {"hiddenPatterns": ["batch_norm_training"]}
+    client = start(answers={"workspace/configuration": lambda params: [pulled]})
+    client.initialize(observed.parent, options=VOUCHED)
+    name = client.open(observed)
+    assert all("batch_norm" not in label for label in client.wait_for_hints(name).values())
+    client.wait_for_diagnostics(name)
+    pulled |= {"leastMicroseconds": 10_000, "hiddenPatterns": "x"}
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    client.wait_for_diagnostics(name, lambda found: not found)
+    assert not client.hints(name)
+    assert client.logged()[-1] == (
+        "topos: topos.hiddenPatterns is 'x', expected a list of patterns such as convolution; batch_norm_training stays"
+    )
+    pulled["leastMicroseconds"] = -1
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    client.wait(lambda: client.logged()[-1].endswith("expected microseconds from 0 to 1e9; 10000 stays"))
+
+
 def test_options_that_are_no_table_and_switches_while_running_fall_back_and_say_so(start, project):
     pulled = {}
     client = start(answers={"workspace/configuration": lambda params: [pulled]})

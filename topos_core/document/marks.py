@@ -25,6 +25,11 @@ def hint(region: Mapping[str, Any], alike: int, others: int, *, stale: bool) -> 
     return f"{text} (stale)" if stale else text
 
 
+def hint_switch(verdict: str) -> str:
+    """Says how a hint's kind is turned off."""
+    return f"the action or the setting topos.inlayHints hides the hints of what is {_kind(verdict)}"
+
+
 def counts(found: Mapping[str, int]) -> str:
     """Counts an entry's verdicts: `4 taken, 1 declined, 1 blocked`."""
     parts = [f"{found[key]} {word}" for key, word in _COUNTED[:3] if found[key]]
@@ -151,6 +156,8 @@ def trace_again() -> str:
 
 def toggle_hints(verdict: str, shown: bool) -> str:
     """Titles the switch of one kind of hint by what it will do."""
-    return (
-        f"{'hide' if shown else 'show'} the hints of what is {'nearly missed' if verdict == 'near_miss' else verdict}"
-    )
+    return f"{'hide' if shown else 'show'} the hints of what is {_kind(verdict)}"
+
+
+def _kind(verdict: str) -> str:
+    return "nearly missed" if verdict == "near_miss" else verdict

@@ -93,10 +93,12 @@ def compose(server: Server, document: Document) -> Iterator[lsp.Diagnostic]:
     """Makes a buffer's diagnostics: from every plan that it sees something of, and from its own failures."""
     told: set[tuple[Any, ...]] = set()
     for file, plan, seen in server.tracing.plans(document):
+        unmarked = {row["id"] for row in seen.document["regions"] if not server.settings.marks(row)}
         for placed in seen.findings:
             finding = placed.row
             if (
                 placed.number in plan.hidden
+                or finding["region"] in unmarked
                 or not server.settings.shows(finding["code"])
                 or seen.anchors.gone(placed.place)
             ):

@@ -47,6 +47,8 @@ def _lines(server: Server, document: Document) -> dict[int, _Line]:
             place = region.places[0]
             if region.row["verdict"] not in server.settings.hints or seen.anchors.gone(place):
                 continue
+            if not server.settings.marks(region.row):
+                continue
             line = lines.setdefault(document.text.line_of(seen.anchors.ends[place]), _Line())
             line.rows.append(region.row)
             if plan.stale is not None:
@@ -67,7 +69,7 @@ def _hint(server: Server, document: Document, number: int, line: _Line) -> lsp.I
         position=document.text.position(document.text.line_end(number), server.encoding),
         label=label,
         padding_left=True,
-        tooltip="\n".join((*told, *dict.fromkeys(line.stale))),
+        tooltip="\n".join((*told, *dict.fromkeys(line.stale), words.hint_switch(shown[0]["verdict"]))),
     )
 
 
