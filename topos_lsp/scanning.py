@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import json
 import os
 import sys
-from dataclasses import astuple
-from typing import Any, Final
+from typing import Final
 
 import topos_core
-from topos_core.errors import ConfigurationError, ToposError, TraceError
-from topos_core.session.entries import Comment, Entry, Marks, find
-from topos_core.tape.span import Span
+from topos_core.session.entries import Marks, find
+from topos_core.session.marks_json import read, scanned
 
 _LONG: Final = 60_000  # characters, which are parsed in 25 to 40 ms; a file of 500 lines has 20,000
 _PROGRAM: Final = "from topos_lsp.scanning import main; main()"
@@ -40,38 +37,10 @@ async def scan(text: str, path: str) -> Marks:
         if process.returncode is None:  # nobody waits for it any more
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-    if process.returncode:
-        raise TraceError("the text is too long or too deep to be parsed", code="TP403", span=Span(path, 1, 0, 1, 1))
-    return _read(json.loads(answer))
+    return read(answer if process.returncode == 0 else b"", path)
 
 
 def main() -> None:
     """Reads a text from standard input and writes its marks, or why there are none; the argument is its path."""
     gc.disable()  # the tree of a long text is a million objects, none of which go before the end
-    text = sys.stdin.buffer.read().decode("utf-8", "surrogatepass")
-    print(json.dumps(_written(text, sys.argv[1])))
-
-
-def _written(text: str, path: str) -> dict[str, Any]:
-    try:
-        found = find(text, path)
-    except ToposError as error:
-        return {"error": [error.message, error.code, error.span]}
-    return {"entries": [astuple(entry) for entry in found.entries], "comments": [astuple(c) for c in found.comments]}
-
-
-def _read(answer: dict[str, Any]) -> Marks:
-    if "error" in answer:
-        message, code, span = answer["error"]
-        kind = ConfigurationError if code.startswith("TP5") else TraceError
-        raise kind(message, code=code, span=Span(*span))
-    return Marks(
-        tuple(
-            Entry(name, kind, specs, Span(*span), Span(*mark), end_line)
-            for name, kind, specs, span, mark, end_line in answer["entries"]
-        ),
-        tuple(
-            Comment(kind, tuple(names), text, Span(*span), line, Span(*removal))
-            for kind, names, text, span, line, removal in answer["comments"]
-        ),
-    )
+    print(scanned(sys.stdin.buffer.read().decode("utf-8", "surrogatepass"), sys.argv[1]))
