@@ -1,7 +1,9 @@
 """`python -m tests.conformance.coverage`: pattern by spelling, and what becomes of programs that only look alike.
 
-The situations of the corpus follow, each with its test, what became of the test and the outcome that the corpus asks for;
-`--situations` prints these alone. With `--mutations` the rate at which changed programs are caught stands below (some minutes).
+What the plan for `home` decides stands beside (`--cost always`), then every pattern's own counterexamples. The situations of
+the corpus follow, each with its test, what became of the test and the outcome that the corpus asks for; `--situations` prints
+these alone. Below stand, where asked for: with `--mutations` the rate at which changed programs are caught, with `--fuzz` the
+counts of random chains and keys (some minutes each), with `--speed` what an op costs on growing tapes.
 """
 
 from __future__ import annotations
@@ -15,22 +17,30 @@ from pathlib import Path
 
 import pytest
 
+import topos_core as tp
+from benchmarks import matching
 from tests.conformance import spelled_layers, spelled_parts, spellings
 from tests.conformance.fusion.test_corpus import corpus
 from tests.conformance.spellings import Group
-from tests.laws import mutations
+from tests.core.matching import test_view
+from tests.laws import key_soundness, mutations
 from topos_core.matching.catalog import patterns
+from topos_core.matching.match import Match
 from topos_core.matching.order import ORDER
 from topos_core.matching.search import search
 from topos_core.recording.trace import trace
 from topos_core.run.proof import prove
+from topos_core.tape.tape import Tape
 
 MOVES = ("reshape", "permute", "broadcast", "slice", "reverse")
 
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one program: whether the pattern stands at its result, how that was proved, what was said instead."""
+    """What became of one program: whether the pattern stands at its result, how that was proved, what was said instead.
+
+    `home` is what the plan for `home` decides of it: a verdict, or the code of a decline.
+    """
 
     pattern: str
     spelling: str
@@ -38,6 +48,7 @@ class Row:
     found: str | None
     proof: str
     told: str
+    home: str = ""
 
     @property
     def right(self) -> bool:
@@ -88,7 +99,32 @@ def _row(pattern: str, group: Group, name: str, meant: bool) -> Row:
     if best is None:
         return Row(pattern, name, meant, None, "", told)
     (proof,) = prove(tape, [best])
-    return Row(pattern, name, meant, best.pattern, proof.verdict, told)
+    return Row(pattern, name, meant, best.pattern, proof.verdict, told, _decided(tape, best))
+
+
+def _decided(tape: Tape, best: Match) -> str:
+    """Says what becomes of a match at home when every legal one is elected; alone, where others took its parts."""
+    plan, found = tp.plan(tape, machine="reference", cost="always"), None
+    for alone in (False, True):
+        if alone:
+            plan = plan.what_if(off=sorted({each.match.pattern for each in plan.taken} - {best.pattern}))
+        found = next((each for each in plan.data.decisions if each.match.id == best.id), None)
+        if found is not None:
+            return (found.verdict if found.code is None else found.code) + (", alone" if alone else "")
+    return "-"
+
+
+def counterexamples() -> list[tuple[str, str, str | None, bool, list[str]]]:
+    """Lists every pattern's counterexamples: its name, the code that must be told, whether it matched, what was told."""
+    found = []
+    for name, pattern in patterns().items():
+        for one in pattern.counterexamples:
+            pool = search(trace(one.function, **one.specs), patterns().values())
+            own = [match for match in pool.matches if match.pattern == name]
+            told = [miss.code for miss in pool.near_misses if miss.pattern == name]
+            told += [miss.code for match in pool.matches if match.pattern == name for miss in match.stopped]
+            found.append((name, one.name, one.code, bool(own), told))
+    return found
 
 
 def situations() -> list[tuple[int, str]]:
@@ -145,24 +181,36 @@ def main() -> None:
     """Prints the tables."""
     if "--situations" in sys.argv:
         sys.exit(not print_situations())
-    print(f"{'pattern':20} {'spelling':20} {'found as':24} {'proof':9} told")
+    print(f"{'pattern':20} {'spelling':20} {'found as':24} {'proof':9} {'home':12} told")
     for pattern, group in groups().items():
         table = rows(pattern, group)
         for row in table:
             mark = "" if row.meant else "(looks alike)"
             state = row.found or "-"
-            print(f"{row.pattern:20} {row.spelling:20} {state:24} {row.proof or '-':9} {row.told} {mark}".rstrip())
+            print(
+                f"{row.pattern:20} {row.spelling:20} {state:24} {row.proof or '-':9} {row.home or '-':12} {row.told} {mark}".rstrip()
+            )
         meant = [row for row in table if row.meant]
         other = [row for row in table if not row.meant]
         print(
             f"{pattern:20} {sum(row.right for row in meant)} of {len(meant)} spellings,"
             f" {sum(row.right for row in other)} of {len(other)} look-alikes refused\n"
         )
-    print("situations of the corpus, their tests, what became of them, and what is asked for")
+    print(f"{'pattern':20} {'counterexample':50} asked for            told")
+    for name, example, code, matched, codes in counterexamples():
+        told = ", ".join(codes) or ("a smaller match" if matched else "nothing")
+        print(f"{name:20} {example:50} {code or 'no match':20} {told}")
+    print("\nsituations of the corpus, their tests, what became of them, and what is asked for")
     print_situations()
     if "--mutations" in sys.argv:
         print()
         mutations.main()
+    if "--fuzz" in sys.argv:
+        print(f"\n{test_view.run(100_000, 1_000_000)}")
+        print(key_soundness.told(key_soundness.counted(range(1_000, 11_000))))
+    if "--speed" in sys.argv:
+        print()
+        matching.main([500, 3000, 10000, 50000])
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ def test_every_spelling_is_recognised_and_proved_and_no_look_alike_is(pattern):
     table = rows(pattern, group)
     assert {(row.pattern, row.spelling) for row in table if not row.right} <= UNRECOGNISED
     assert {row.proof for row in table if row.found is not None} <= {"proved"}
+    assert {row.home for row in table if row.found is not None} <= {"taken", "taken, alone"}
 
 
 def test_every_pattern_has_spellings():

@@ -22,6 +22,22 @@ class Count:
     different_special: dict[str, int] = field(default_factory=dict)
 
 
+def counted(seeds: range) -> Count:
+    """Checks the keys of random tapes."""
+    count = Count()
+    for seed in seeds:
+        check_keys(seed, count)
+    return count
+
+
+def told(count: Count) -> str:
+    """Says what was counted, on one line."""
+    return (
+        f"{count.tapes} tapes, {count.ops} ops, {count.funcs} functions, {count.predicted} predictions, "
+        f"{len(count.different)} different; special values: {sum(count.different_special.values())} of {count.special}"
+    )
+
+
 def check_keys(seed: int, count: Count) -> None:
     tape = random_tape(seed)
     keys = Keys(tape)
