@@ -22,6 +22,7 @@ from topos_core.document.places import relative_path
 from topos_core.document.plan_document import plan_document
 from topos_core.errors import ConfigurationError, ToposError, TraceError
 from topos_core.importers.imported import loading, record, trace, weights_of
+from topos_core.importers.model_file import ENTRY, MODEL_FILES, read_model
 from topos_core.kernels.kernel import Dialect, Fidelity
 from topos_core.kernels.variants import VARIANTS
 from topos_core.matching.catalog import patterns
@@ -105,28 +106,43 @@ def plan(
 
 
 def load(target: str, *specs: Any, **named: Any) -> Tape:
-    """Loads `path/model.py:name` and records it; specs may be given where the entry has none of its own.
+    """Loads `path/model.py:name` and records it, or reads a model file (`model.onnx`, `module.mlir`).
 
-    The file is run as a script's module would be: from the folder it stands in. A class of torch is built without its
-    weights; up to 256 MiB they are made afterwards, from torch's seed 0, so that its plan runs.
+    A program's file is run as a script's module would be: from the folder it stands in; specs may be given where the entry has
+    none of its own. A class of torch is built without its weights; up to 256 MiB they are made afterwards, from torch's seed 0,
+    so that its plan runs. A model file has inputs of its own; extents that it leaves open are given by name:
+    `load("model.onnx", N=4)`.
 
     Raises:
-        ConfigurationError: TP505, no such file or name; TP507, a format that this build does not read.
-        TraceError: TP4xx, the entry could not be recorded.
+        ConfigurationError: TP505, no such file or name; TP507, a format that this build does not read; TP209, an open extent.
+        TraceError: TP4xx, the entry could not be recorded or the model not read.
     """
+    file = target.removesuffix(f":{ENTRY}")
+    if file.endswith(MODEL_FILES):
+        return _read(file, specs, named)
     path, _, name = target.rpartition(":")
     if not path or not path.endswith(".py"):
         suffix = Path(target).suffix or "no suffix"
         if target.endswith(".py"):
             raise ConfigurationError(f"{target} names no entry; write {target}:NAME", code="TP505")
         raise ConfigurationError(
-            f"{target} ({suffix}) cannot be read by this build; load path/model.py:NAME", code="TP507"
+            f"{target} ({suffix}) cannot be read by this build; load path/model.py:NAME, model.onnx or module.mlir",
+            code="TP507",
         )
     found = _attribute(_module(path), name, path)
     tape = record(found, specs, named)
     if sum(tape.type_of(value).bytes for value in tape.parameters) > LARGEST_WEIGHTS:
         return tape
     return replace(tape, defaults=weights_of(found, tape))
+
+
+def _read(file: str, specs: Sequence[Any], dims: Mapping[str, Any]) -> Tape:
+    if specs or any(type(extent) is not int for extent in dims.values()):
+        raise ConfigurationError(
+            f"{file} has inputs of its own; give the extents that it leaves open as numbers by name: N=4", code="TP505"
+        )
+    path = os.path.abspath(file)
+    return read_model(path, dims=dims, root=os.path.dirname(path))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

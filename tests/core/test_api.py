@@ -234,7 +234,9 @@ def test_specs_may_be_given_where_the_entry_has_none(tmp_path: Path) -> None:
     [
         ("nowhere.py:main", "TP505", "no file nowhere.py"),
         ("model.py", "TP505", "names no entry; write model.py:NAME"),
-        ("model.onnx", "TP507", ".onnx) cannot be read by this build"),
+        ("model.gguf", "TP507", ".gguf) cannot be read by this build"),
+        ("nowhere.onnx", "TP505", "nowhere.onnx is no file"),
+        ("{tmp}/broken.mlir", "TP402", "broken.mlir"),
         ("{tmp}/broken.py:main", "TP403", "SyntaxError"),
         ("{tmp}/raises.py:main", "TP402", "raised ValueError: no"),
         ("{tmp}/imports.py:main", "TP404", "No module named 'not_there'"),
@@ -249,10 +251,39 @@ def test_what_cannot_be_loaded_says_why(target: str, code: str, message: str, tm
         "empty": "\n",
     }.items():
         (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    (tmp_path / "broken.mlir").write_text("module {", encoding="utf-8")
     with pytest.raises(tp.ToposError) as caught:
         tp.load(target.format(tmp=tmp_path))
     assert caught.value.code == code
     assert message in str(caught.value)
+
+
+def test_a_model_file_is_read_and_runs(tmp_path: Path) -> None:
+    plan = tp.plan(tp.load(f"{EXAMPLES}/seed_convolution.py:main"), machine="reference")
+    (tmp_path / "module.mlir").write_text(plan.emit_stablehlo(), encoding="utf-8")
+    for target in (f"{tmp_path}/module.mlir", f"{tmp_path}/module.mlir:main"):
+        tape = tp.load(target)
+        inputs = [np.ones(tape.type_of(value).shape, np.float32) for value in tape.inputs]
+        np.testing.assert_allclose(tp.plan(tape).run(*inputs), plan.run(*inputs), rtol=1e-5)
+    with pytest.raises(tp.ToposError, match="has inputs of its own"):
+        tp.load(f"{tmp_path}/module.mlir", "f32[2]")
+
+
+def test_an_onnx_file_is_read_with_an_extent_for_what_it_leaves_open(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])], "relu",
+        [helper.make_tensor_value_info("x", kind, ["N", 3])], [helper.make_tensor_value_info("y", kind, ["N", 3])],
+    )  # fmt: skip
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), tmp_path / "relu.onnx"
+    )
+    with pytest.raises(tp.ToposError) as caught:
+        tp.load(f"{tmp_path}/relu.onnx")
+    assert caught.value.code == "TP209"
+    plan = tp.plan(tp.load(f"{tmp_path}/relu.onnx", N=2))
+    np.testing.assert_array_equal(plan.run(np.float32([[-1, 0, 1]] * 2)), [[0, 0, 1]] * 2)
 
 
 def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from topos_core.tape.tape import Tape
 
 ENTRY: Final = "main"
 """The name of a model file's one entry: `model.onnx:main`."""
+MODEL_FILES: Final = (".onnx", ".mlir")
+"""How the files end that there are importers for."""
 
 
 def read_model(path: str, *, dims: Mapping[str, int] | None = None, root: str | None = None) -> Tape:

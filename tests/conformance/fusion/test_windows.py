@@ -6,6 +6,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tests.conformance.fusion.cases import at_result, case, planned, recorded, run, runs_as_recorded
+from topos_core import nn
 
 
 @case(80)
@@ -42,10 +43,13 @@ def test_a_window_of_no_real_elements_is_the_recorded_zero_by_zero():
 
 
 @case(83)
-def test_an_average_over_asymmetric_pads_carries_both_ends_and_a_divisor_by_position_stays_outside():
+def test_an_average_over_asymmetric_pads_carries_both_ends_and_a_divisor_by_position():
     def counted(x):
         padded = np.pad(x, ((0, 0), (0, 0), (1, 2), (0, 1)))
         return sliding_window_view(padded, (3, 2), axis=(2, 3)).mean((-2, -1))
+
+    def left_out(x):
+        return nn.avg_pool(x, (3, 2), 1, ((1, 2), (0, 1)), count_include_pad=False)
 
     def by_position(x, count):
         padded = np.pad(x, ((0, 0), (0, 0), (1, 2), (0, 1)))
@@ -55,6 +59,11 @@ def test_an_average_over_asymmetric_pads_carries_both_ends_and_a_divisor_by_posi
     facts = at_result(plan, "window_reduce").facts
     assert [(window.low, window.high) for window in facts.windows[2:]] == [(1, 2), (0, 1)]
     assert facts.scale == 1 / 6
+    runs_as_recorded(plan)
+    plan = planned(left_out, {"x": "f32[1,2,6,7]"})
+    facts = at_result(plan, "window_reduce").facts
+    assert [(window.low, window.high) for window in facts.windows[2:]] == [(1, 2), (0, 1)]
+    assert facts.counted == ((0, 0),) * 4
     runs_as_recorded(plan)
     other = planned(by_position, {"x": "f32[1,2,6,7]", "count": "f32[7,7]"})
     assert all(match.root != other.tape.results[0] for match in other.planner.pool.matches)
