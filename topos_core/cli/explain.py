@@ -18,7 +18,7 @@ from topos_core.cli.options import add_consumer, add_cost, add_dims, add_fidelit
 from topos_core.cli.terminal import Terminal
 from topos_core.document.codes import CODES, WORDS
 from topos_core.document.formats.errors import place_of, shown
-from topos_core.document.formats.text import figures_of, title_of
+from topos_core.document.formats.text import figures_of, spared, title_of
 from topos_core.errors import ConfigurationError
 from topos_core.session.dimensions import refuse_unknown_dims
 from topos_core.session.entries import split_lines
@@ -178,7 +178,7 @@ def _region(region: Mapping[str, Any], document: Mapping[str, Any], terminal: Te
         yield f"      {shown(detail)}"
     if region["facts"]:
         yield "      " + ", ".join(f"{shown(name)} {shown(str(value))}" for name, value in region["facts"].items())
-    for line in figures_of(region, document["machine"]):
+    for line in (*figures_of(region, document["machine"]), *spared(region, document)):
         yield f"      {shown(line)}"
     for observation in region["observations"]:
         row = document["observations"][observation]

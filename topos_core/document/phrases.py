@@ -332,6 +332,17 @@ def also(count: int) -> str:
     return f"the same holds for {count} more region{'s' if count > 1 else ''} at this place"
 
 
+def spared(size: Number) -> str:
+    """Says what a region does not copy, since another kernel wrote it where this one reads it."""
+    return f"its image was written in planes, zeros around it: {figure(size)} are not copied"
+
+
+def layouts(count: int, size: Number) -> str:
+    """Says the same of all regions."""
+    images = "1 image lies" if count == 1 else f"{count} images lie"
+    return f"{images} in planes, zeros around them: {figure(size)} are not copied (counted)"
+
+
 def repeats(count: int) -> str:
     """Counts places with the same story."""
     return f"x{count}"

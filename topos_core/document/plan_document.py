@@ -226,6 +226,7 @@ def _liveness(plan: PlanData) -> dict[str, Any]:
         "peak_bytes": planned.peak_bytes,
         "peak_step": planned.peak_step,
         "arena_bytes": plan.arena.bytes if plan.request.consumer == "home" else None,
+        "spared_bytes": {str(root): size for root, size in planned.spared.items()},
         "recorded_bytes": curve,
         "recorded_peak_bytes": recorded.peak_bytes,
         "recorded_peak_step": steps[recorded.peak_step].value if steps else 0,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:  # servers read the names below from here, and load no NumPy
     from topos_core.cost.work import Work
-    from topos_core.kernels.scratch import Stage
+    from topos_core.kernels.scratch import Apart, Stage
     from topos_core.matching.match import Match
     from topos_core.tape.tape import Tape
 
@@ -45,6 +45,7 @@ class Offer(NamedTuple):
         range: Why it gives numbers where recorded steps overflow: `shift` subtracts the largest exponent first, `f32` keeps the
             steps of f16 ops in f32; None where it overflows as recorded.
         stages: What runs one after the other: each one's copies of operands and scratch of its own.
+        apart: How the root is written where its rows stand apart; None where it must be dense.
     """
 
     kernel: str
@@ -58,6 +59,7 @@ class Offer(NamedTuple):
     in_place: tuple[str, ...] = ()
     range: Literal["shift", "f32"] | None = None
     stages: tuple[Stage, ...] = ()
+    apart: Apart | None = None
 
     @property
     def least_temporary_bytes(self) -> int:

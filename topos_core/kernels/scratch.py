@@ -82,6 +82,30 @@ class Read(NamedTuple):
         return Copied(kept, most)
 
 
+class Apart(Protocol):
+    """How a kernel writes a root whose rows stand apart."""
+
+    def reaches(self, kind: TensorType, strides: Sequence[int], /) -> bool:
+        """Tells whether a root of such strides, in elements, is written where it lies."""
+        ...
+
+
+class Written(NamedTuple):
+    """Writes a root by the strides of its axes, whatever they are.
+
+    Args:
+        layout: The root's.
+        labels: In the order in which it is written.
+    """
+
+    layout: Layout
+    labels: tuple[str, ...]
+
+    def reaches(self, kind: TensorType, strides: Sequence[int], /) -> bool:
+        """Tells whether a root of such strides, in elements, is written where it lies."""
+        return arranged_strides(kind.shape, strides, self.layout, self.labels).copies == 0
+
+
 class ReadRows(NamedTuple):
     """Reads rows wherever they start and however far apart they are (`kernels/rows.py`).
 

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from topos_core.cost.memory import Placed, Placement, contiguous_strides, place
+from topos_core.kernels.convolution.reading import ReadImage
 from topos_core.kernels.kernel import Offer
+from topos_core.kernels.margins import Margins
 from topos_core.kernels.scratch import Copied, Reading
 from topos_core.matching.match import Match
 from topos_core.ops.catalog import definitions
+from topos_core.plan.margins import margins_of
 from topos_core.plan.order import reading_order
 from topos_core.plan.schedule import Schedule, Step
 from topos_core.tape.tape import Tape
+from topos_core.tape.type import numpy_dtype
 
 
 class Buffer(NamedTuple):
@@ -44,6 +48,8 @@ class Liveness:
         buffers: In the order in which they are made.
         written: Where the values lie that are written rather than looked at: in which buffer, with which strides.
         over: The operands that values are written over, by those values.
+        margins: The planes in which values lie, zeros around them, for those that do (`plan/margins.py`).
+        spared: Bytes of the copies that are left out for that, by the roots of the kernels that would make them.
     """
 
     bytes: tuple[int, ...]
@@ -53,6 +59,8 @@ class Liveness:
     buffers: tuple[Buffer, ...]
     written: Mapping[int, Placed]
     over: Mapping[int, int]
+    margins: Mapping[int, Margins]
+    spared: Mapping[int, int]
 
 
 def liveness(
@@ -79,7 +87,17 @@ def liveness(
     buffers = tuple(
         Buffer(value, size, made, walk.dropped.get(value)) for value, (size, made) in walk.allocated.items()
     )
-    return Liveness(tuple(walk.curve), tuple(walk.scratch), walk.peak, walk.peak_step, buffers, walk.written, walk.over)
+    return Liveness(
+        bytes=tuple(walk.curve),
+        scratch=tuple(walk.scratch),
+        peak_bytes=walk.peak,
+        peak_step=walk.peak_step,
+        buffers=buffers,
+        written=walk.written,
+        over=walk.over,
+        margins=walk.margins,
+        spared=walk.spared,
+    )
 
 
 class _Walk:
@@ -103,6 +121,8 @@ class _Walk:
         self.dropped: dict[int, int] = {}
         self.written: dict[int, Placed] = {}
         self.over: dict[int, int] = {}
+        self.margins = margins_of(tape, schedule, offers, folded) if in_place else {}
+        self.spared: dict[int, int] = {}
         self.curve: list[int] = []
         self.scratch: list[int] = []
         self.live = self.peak = self.peak_step = 0
@@ -165,9 +185,13 @@ class _Walk:
         if offer is not None and offer.any_order:
             strides = reading_order(self.tape, step.value, self.steps_by_read, self.kept) or strides
         over = None
-        if offer is not None and self.in_place:
+        size = kind.bytes
+        if step.value in self.margins:
+            strides = self.margins[step.value].strides
+            size = self.margins[step.value].size * numpy_dtype(kind.dtype).itemsize
+        elif offer is not None and self.in_place:
             over = self.ending(step, [match.bindings[name] for name in offer.in_place], strides)
-        root = (step.value, Placed(step.value, strides), kind.bytes)
+        root = (step.value, Placed(step.value, strides), size)
         made = [root if over is None else self.take_over(step.value, over)]
         for first, *others in match.named.values():
             for value in (first, *others):
@@ -188,7 +212,11 @@ class _Walk:
                 return read.copied(kind, contiguous_strides(kind.shape), written)
             if read.once and (value in self.folded or self.tape.ops[value].name in ("parameter", "constant")):
                 return Copied(0, 0)
-            return read.copied(kind, self.places[value].strides, written)
+            copy = read.copied(kind, self.places[value].strides, written)
+            if value in self.margins and isinstance(read, ReadImage) and read.margins(kind) == self.margins[value]:
+                self.spared[match.root] = copy.running
+                return copy._replace(running=0)
+            return copy
 
         return offer.temporary_bytes + max((stage.scratch_bytes(copied) for stage in offer.stages), default=0)
 

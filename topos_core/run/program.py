@@ -9,7 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from topos_core.kernels.home.manifest import prepare
+from topos_core.kernels.launch import address_of
 from topos_core.kernels.prepared import Prepared
+from topos_core.kernels.zeros import Zeros
 from topos_core.ops.catalog import definitions
 from topos_core.ops.definition import OpDefinition
 from topos_core.plan.plan import PlanData
@@ -39,8 +41,10 @@ class Target:
         over: A value that ends with the step and is written over.
         shape, dtype: Of the value.
         strides: In bytes; they fill the buffer.
-        size: The buffer's bytes.
+        size: The buffer's bytes, zeros around the value included.
         offset: Where the buffer starts in the arena; None where it is the caller's.
+        first: Bytes from there to the value's first element.
+        zeros: Writes what lies around the value; None where the value is all.
     """
 
     shape: tuple[int, ...]
@@ -49,14 +53,17 @@ class Target:
     size: int
     offset: int | None
     over: int | None
+    first: int = 0
+    zeros: Zeros | None = None
 
-    def array(self, values: Mapping[int, np.ndarray], arena: np.ndarray, pool: Pool) -> np.ndarray:
-        """Looks at that memory."""
+    def array(self, values: Mapping[int, np.ndarray], arena: np.ndarray, pool: Pool, threads: int = 1) -> np.ndarray:
+        """Looks at that memory; zeros stand around the value that is to be written."""
         if self.over is not None and values[self.over].flags.writeable:
             return values[self.over]
-        if self.offset is None:
-            return np.ndarray(self.shape, self.dtype, pool.memory(self.size), 0, self.strides)
-        return np.ndarray(self.shape, self.dtype, arena, self.offset, self.strides)
+        memory, offset = (arena, self.offset) if self.offset is not None else (pool.memory(self.size), 0)
+        if self.zeros is not None:
+            self.zeros.write(address_of(memory) + offset, threads)
+        return np.ndarray(self.shape, self.dtype, memory, offset + self.first, self.strides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +162,7 @@ class Program:
         values[step.value] = out
 
     def _take(self, step: TakenStep, values: dict[int, np.ndarray], arena: np.ndarray, threads: int) -> None:
-        out = {"result": step.target.array(values, arena, self.pool)}
+        out = {"result": step.target.array(values, arena, self.pool, threads)}
         for name, target, _ in step.named:
             out[name] = target.array(values, arena, self.pool)
         step.prepared.run({name: values[value] for name, value in step.bindings}, out, threads)
@@ -252,13 +259,16 @@ class _Making:
             )
             for name, values in match.named.items()
         )
-        prepared = prepare(tape, match, self.known, self.plan.request.off)
+        margins = self.plan.liveness.margins.get(match.bindings.get("x", -1))
+        prepared = prepare(tape, match, self.known, self.plan.request.off, margins)
         return TakenStep(match.root, prepared, tuple(match.bindings.items()), target, named, frees)
 
     def target(self, value: int) -> Target:
         kind, live = self.plan.tape.ops[value].type, self.plan.liveness
         dtype, placed = numpy_dtype(kind.dtype), live.written[value]
         strides = tuple(stride * dtype.itemsize for stride in placed.strides)
-        return Target(
-            kind.shape, dtype, strides, kind.bytes, self.plan.arena.offsets.get(placed.base), live.over.get(value)
-        )
+        offset, margins = self.plan.arena.offsets.get(placed.base), live.margins.get(value)
+        if margins is None:
+            return Target(kind.shape, dtype, strides, kind.bytes, offset, live.over.get(value))
+        size, first = margins.size * dtype.itemsize, margins.first * dtype.itemsize
+        return Target(kind.shape, dtype, strides, size, offset, None, first, Zeros(margins, kind.dtype))

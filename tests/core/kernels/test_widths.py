@@ -28,6 +28,8 @@ TESTS = (
     "test_gated_mlp.py::test_both_sides_in_one_product",
     "test_rotary_embedding.py::test_pairs_beside_each_other",
     "test_rotary_embedding.py::test_tables_of_half_the_width",
+    "../../laws/test_margins.py::test_a_chain_of_convolutions_keeps_its_bits",
+    "../../laws/test_margins.py::test_blocks_with_residuals_behind_a_pool",
 )
 WIDTHS = {
     "avx2": {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma,-avx512f"},
@@ -35,6 +37,7 @@ WIDTHS = {
 }
 
 
+@pytest.mark.timeout(600)  # it compiles all of these kernels anew where a generator has changed: minutes beside other work
 @pytest.mark.parametrize("width", WIDTHS)
 def test_narrower_vectors(width):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(str(HERE / test) for test in TESTS)]

@@ -99,6 +99,9 @@ def _totals(document: Document, machine: str) -> list[str]:
     lines.append(f"  peak {phrases.figure(before)} -> {phrases.with_basis(after, machine)}")
     if live.get("arena_bytes") is not None:
         lines.append(f"  arena {phrases.with_basis(Number(live['arena_bytes'], 'byte', 'counted'), machine)}")
+    apart = live.get("spared_bytes", {})
+    if apart:
+        lines.append(f"  layouts {phrases.layouts(len(apart), Number(sum(apart.values()), 'byte', 'counted'))}")
     return lines
 
 
@@ -183,6 +186,12 @@ def title_of(region: Document) -> str:
     """Says what was recognised, without the verdict."""
     title: str = region["headline"].rpartition(": ")[0]
     return title
+
+
+def spared(region: Document, document: Document) -> list[str]:
+    """Says what a taken region does not copy; nothing where it copies all that it could."""
+    size = document.get("liveness", {}).get("spared_bytes", {}).get(str(region["root"]))
+    return [phrases.spared(Number(size, "byte", "counted"))] if size and region["verdict"] == "taken" else []
 
 
 def figures_of(region: Document, machine: str) -> list[str]:

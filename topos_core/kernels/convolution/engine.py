@@ -18,6 +18,7 @@ from topos_core.kernels.convolution.tables import tile_table
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
 from topos_core.kernels.library import kernel
+from topos_core.kernels.margins import Margins
 from topos_core.kernels.tiles import Tiles, tiles
 from topos_core.kernels.vocabulary.blocks import ACROSS, CONTRACTION, LANES, PLANES, RUNS, TILE
 from topos_core.tape.type import numpy_dtype
@@ -111,7 +112,9 @@ class Engine:
         self.epilogue = epilogue
         self.cuts: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Cut] = {}
 
-    def run(self, image: tuple[int, ...], out: tuple[int, ...], operands: Operands, threads: int) -> None:
+    def run(
+        self, image: tuple[int, ...], out: tuple[int, ...], operands: Operands, threads: int, planes: int = 0
+    ) -> None:
         """Runs it.
 
         Args:
@@ -119,12 +122,13 @@ class Engine:
             out: Strides in elements of batch, group, row, depth, height, width.
             operands: Addresses.
             threads: How many workers may take part.
+            planes: Address of the image's planes where it lies in such (`reads_planes`); 0 where it does not.
         """
         cut = self.cuts.get((threads, image, out)) or self._remember(threads, image, out)
         block = array("q", cut.block)
-        scratch = Scratch(cut.scratch_bytes)
-        block[_C["right"]] = operands.x
-        if cut.copy is not None:
+        scratch = Scratch(cut.slot_bytes * cut.threads if planes else cut.scratch_bytes)
+        block[_C["right"]] = planes or operands.x
+        if cut.copy is not None and not planes:
             copy = array("q", cut.copy)
             copy[_P["x"]] = operands.x
             block[_C["right"]] = copy[_P["planes"]] = scratch.address + cut.slot_bytes * cut.threads
@@ -139,6 +143,11 @@ class Engine:
         if produced is not None:
             block[_C["produced"]] = produced.buffer_info()[0]
         launch(self.kernel, block, cut.threads)
+
+    def reads_planes(self, margins: Margins) -> bool:
+        """Tells whether planes that another kernel wrote into are those that an image is copied to."""
+        laid, slack = self.planes, self.tiles.widest * self.lanes
+        return (laid.pitch, laid.channel) == (margins.pitch, margins.plane) and slack <= margins.behind
 
     def _producing(self, cut: Cut, operands: Operands) -> array[int] | None:
         """Gives the words of the kernel that makes tiles; a convolution reads them."""

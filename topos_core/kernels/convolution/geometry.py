@@ -15,9 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from topos_core.kernels.margins import Margins
 from topos_core.matching.facts import ConvolutionFacts, DepthwisePointwiseFacts, Layout, Window
 
 SPATIAL = ("0", "1", "2")
+BEHIND = 256
+"""Elements that the widest tile of any machine may read behind the last plane, beside a row of it."""
 KNOWN = 1024
 """Convolutions whose geometry is remembered: what is matched with each of several epilogues is one convolution."""
 
@@ -145,6 +148,27 @@ def plane_elements(convolution: Problem) -> int:
     """Counts the elements of all planes of a convolution."""
     residues, *_, phase, _ = _laid(convolution)
     return convolution.batch * convolution.groups * convolution.channels * math.prod(map(len, residues)) * phase
+
+
+def plane_margins(convolution: Problem, strides: Sequence[str]) -> Margins | None:
+    """Tells how an image lies that is read without a copy into planes; None where its planes are not whole images.
+
+    Args:
+        convolution: What reads it, through planes.
+        strides: The role of each of the image's axes: b, f or a spatial one.
+    """
+    sliding = convolution.windows[1:]
+    if convolution.image[0] != 1 or convolution.result[0] != 1 or convolution.windows[0].low:
+        return None
+    if any(w.stride != 1 or w.base_dilation != 1 or w.low < 0 or w.high < 0 for w in sliding):
+        return None
+    laid, channels = _laid(convolution), convolution.groups * convolution.channels
+    steps = {"b": channels * laid.phase, "f": laid.phase, convolution.roles[1]: laid.pitch, convolution.roles[2]: 1}
+    return Margins(
+        strides=tuple(steps[role] for role in strides), planes=convolution.batch * channels, plane=laid.phase,
+        pitch=laid.pitch, top=sliding[0].low, left=sliding[1].low, height=convolution.image[1],
+        width=convolution.image[2], behind=BEHIND + laid.pitch,
+    )  # fmt: skip
 
 
 class _Laid(NamedTuple):

@@ -14,7 +14,7 @@ from topos_core.kernels.convolution.winograd import products_of, whole_tiles
 from topos_core.kernels.cores.offering import Cost, blended
 from topos_core.kernels.envelopes import envelope, unmeasured
 from topos_core.kernels.kernel import Decline, Offer, Terms
-from topos_core.kernels.scratch import Reading, Stage, computed, moved_result
+from topos_core.kernels.scratch import Reading, Stage, Written, computed, moved_result
 from topos_core.matching.facts import ConvolutionFacts, DepthwisePointwiseFacts
 from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.match import Match
@@ -57,7 +57,20 @@ def offer_convolution(
         extra_bytes=extra_bytes + (3 * kernel.bytes if tiled else 0),
         planes=counted.plane_elements * _computed_bytes(tape, match),
         stages=(convolution_stage(facts, root, image, labels, "residual" in match.bindings),),
+        apart=Written(facts.result, labels) if _writes_apart(whole, root.dtype) else None,
     )  # fmt: skip
+
+
+def _writes_apart(convolution: Problem, dtype: str) -> bool:
+    """Tells whether a result's rows may stand apart at no cost.
+
+    Rows shorter than a register would be stored lane by lane, where a dense result without columns between its rows is one long row.
+    """
+    if dtype not in ("f32", "f64"):
+        return False
+    width = convolution.windows[2]
+    whole = (width.size - 1) * width.dilation < width.stride
+    return not (whole and convolution.result[2] < LANES[dtype])
 
 
 class _Counted(NamedTuple):
@@ -138,6 +151,7 @@ def _priced(
     extra_bytes: int,
     planes: int,
     stages: tuple[Stage, ...],
+    apart: Written | None = None,
 ) -> Offer | Decline:
     """Offers a kernel, unless its error is unknown or bits are asked for.
 
@@ -146,6 +160,7 @@ def _priced(
         extra_bytes: Read besides the image and kernels.
         planes: Bytes of a copy of the image.
         stages: What the kernel copies and makes elsewhere.
+        apart: How the root is written where its rows stand apart.
     """
     root = tape.ops[match.root].type
     measured = envelope(measured_as, root.dtype)
@@ -163,6 +178,7 @@ def _priced(
     return Offer(
         kernel=kernel, work=work, exact=False, envelope=measured, efficiency=cost.efficiency, stages=stages,
         any_order=root.dtype in ("f32", "f64"),  # others are computed wider and copied
+        apart=apart,
     )  # fmt: skip
 
 

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from topos_core.cost.memory import contiguous_strides, ordered_like
-from topos_core.kernels.convolution.geometry import Problem, lies_densely, masks_fit, plane_elements, reads_in_place
+from topos_core.kernels.convolution.geometry import (
+    Problem,
+    lies_densely,
+    masks_fit,
+    plane_elements,
+    plane_margins,
+    reads_in_place,
+)
+from topos_core.kernels.margins import Margins
 from topos_core.kernels.scratch import Copied, Read, Reading, Stage, arranged_strides, computed, moved_result
 from topos_core.matching.facts import ConvolutionFacts
 from topos_core.tape.type import TensorType, numpy_dtype
@@ -49,6 +57,21 @@ class ReadImage(NamedTuple):
         places = (*own[:2], *(next(given) if role else 0 for role in self.runs[0].roles))
         laid = max((plane_elements(run) for run in self.runs if not self._in_place(run, places)), default=0)
         return Copied(kept, most, laid * size)
+
+    def margins(self, kind: TensorType) -> Margins | None:
+        """Tells how the image lies that is read with the zeros around it, without a copy; None where none is."""
+        layout = self.facts.image
+        if len(self.runs) != 1 or self.dtype != kind.dtype or layout.shape != kind.shape:
+            return None
+        if sorted(layout.roles) != sorted(("b", "f", *self.roles)) or not kind.size:
+            return None
+        if self.reads_in_place():
+            return None
+        return plane_margins(self.runs[0], layout.roles)
+
+    def reads_in_place(self) -> bool:
+        """Tells whether the image is read where it lies if its rows follow each other: it is best read dense then."""
+        return self.masked or (not self.planes and any(reads_in_place(run) for run in self.runs))
 
     def _in_place(self, run: Problem, strides: tuple[int, ...]) -> bool:
         if self.planes:

@@ -16,6 +16,7 @@ from topos_core.kernels.convolution.phases import Phases, phases_of
 from topos_core.kernels.convolution.winograd import Winograd, transformed
 from topos_core.kernels.launch import address_of
 from topos_core.kernels.layouts import arrange, restore
+from topos_core.kernels.margins import Margins
 from topos_core.matching.facts import ConvolutionFacts
 from topos_core.ops.cast import cast_array
 from topos_core.tape.type import numpy_dtype
@@ -45,6 +46,7 @@ class Runner:
         tiles: The kernel as `winograd` reads it.
         phases: Does the work in place of `engine` where zeros are inserted and the kernel is finite.
         pieces: The kernel as `phases` reads it, where it is known beforehand.
+        margins: The planes in which the image lies, zeros around it; None where it lies in none that this kernel reads.
     """
 
     facts: ConvolutionFacts
@@ -61,6 +63,7 @@ class Runner:
     tiles: np.ndarray | None = None
     phases: Phases | None = None
     pieces: Sequence[np.ndarray] | None = None
+    margins: Margins | None = None
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
@@ -79,9 +82,7 @@ class Runner:
             if residual is not None:
                 residual = np.ascontiguousarray(arrange(residual, self.facts.result, self._roles()), dtype)
         elif residual is not None and (residual.strides != result.strides or residual.dtype != dtype):
-            alike = np.empty_like(result)  # its strides are the root's, for a root that fills its memory
-            alike[...] = residual
-            residual = alike
+            residual = _alike(residual, result)
         operands = Operands(
             address_of(x), address_of(left), address_of(scale), address_of(shift),
             address_of(residual) if residual is not None else 0, address_of(target),
@@ -92,7 +93,8 @@ class Runner:
         if self.phases is not None and pieces is not None:
             self.phases.run(image, strides, operands, pieces, threads)
         elif not self._by_tiles(image, strides, operands, threads):
-            self.engine.run(image, strides, operands, threads)
+            planes = self._planes(operands) if self.winograd is None else 0
+            self.engine.run(image, strides, operands, threads, planes)
         if target is not result:
             self._deliver(target, result)
 
@@ -101,14 +103,18 @@ class Runner:
         if self.winograd is None or self.tiles is None or (out[5] != 1 and self.engine.problem.result[2] > 1):
             return False
         addresses = (given.x, address_of(self.tiles), given.scale, given.shift, given.residual, given.out)
-        return self.winograd.run(image, out, addresses, threads)
+        return self.winograd.run(image, out, addresses, threads, self._planes(given))
+
+    def _planes(self, given: Operands) -> int:
+        """Gives where the image's planes start, where it lies in such; else 0."""
+        return given.x - self.margins.first * self.engine.dtype.itemsize if self.margins is not None else 0
 
     def _result(self, result: np.ndarray) -> tuple[int, ...] | None:
         """Gives the strides by which the engine writes a root, or None where it needs a temporary."""
         known = self.results.get(result.strides)
         if known is not None:
             return known
-        if result.dtype != self.engine.dtype or np.empty_like(result).strides != result.strides:
+        if result.dtype != self.engine.dtype:
             return None
         arranged = arrange(result, self.facts.result, self._roles())
         if address_of(arranged) != address_of(result):
@@ -169,10 +175,11 @@ def make_runner(
     epilogue: Epilogue,
     residual: str | None,
     tiled: bool = False,
+    margins: Margins | None = None,
 ) -> Runner:
     """Builds the engine and packs what is known: the kernel, and the f64 scale and shift per channel.
 
-    `tiled` asks for Winograd's tiles, which need a kernel that is known.
+    `tiled` asks for Winograd's tiles, which need a kernel that is known; `margins` tells in which planes the image lies.
     """
     convolution = problem(facts)
     computed = "f64" if dtype == "f64" else "f32"
@@ -186,10 +193,11 @@ def make_runner(
         tiles = transformed(left, convolution)
     dense = phases_of(convolution)
     phases = Phases(convolution, dense, computed, epilogue) if dense else None
+    engine = Engine(convolution, computed, epilogue)
     return Runner(
         facts=facts,
         dtype=numpy_dtype(dtype),
-        engine=Engine(convolution, computed, epilogue),
+        engine=engine,
         images={},
         kernels=set(),
         results={},
@@ -201,7 +209,16 @@ def make_runner(
         tiles=tiles,
         phases=phases,
         pieces=phases.pieces(left) if phases is not None and left is not None else None,
+        margins=margins if margins is not None and (winograd or engine).reads_planes(margins) else None,
     )
+
+
+def _alike(values: np.ndarray, result: np.ndarray) -> np.ndarray:
+    """Copies values of a result's shape to memory of the result's dtype and strides."""
+    extents = [(extent - 1) * stride for extent, stride in zip(result.shape, result.strides, strict=True)]
+    copy = np.ndarray(result.shape, result.dtype, np.empty(sum(extents) + result.itemsize, np.uint8), 0, result.strides)
+    copy[...] = values
+    return copy
 
 
 def kernel_rows(kernel: np.ndarray, facts: ConvolutionFacts, dtype: np.dtype) -> np.ndarray:

@@ -20,6 +20,7 @@ from topos_core.kernels.convolution.tables import packed_table
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
 from topos_core.kernels.library import kernel
+from topos_core.kernels.margins import Margins
 from topos_core.kernels.tiles import tiles
 from topos_core.kernels.vocabulary.blocks import PLANES, TILE, WINOGRAD
 from topos_core.tape.type import numpy_dtype
@@ -119,7 +120,12 @@ class Winograd:
         self.pitches: dict[int, np.ndarray] = {}
 
     def run(
-        self, image: tuple[int, ...], out: tuple[int, ...], addresses: tuple[int, int, int, int, int, int], threads: int
+        self,
+        image: tuple[int, ...],
+        out: tuple[int, ...],
+        addresses: tuple[int, int, int, int, int, int],
+        threads: int,
+        planes: int = 0,
     ) -> bool:
         """Runs it; gives whether every sum was finite. Else the result holds nothing that counts.
 
@@ -128,19 +134,26 @@ class Winograd:
             out: Strides in elements of batch, group, row, depth, height, width; columns are dense.
             addresses: Of the image, the transformed kernel, scale, shift, residual (0 for none) and the result.
             threads: How many workers may take part.
+            planes: Address of the image's planes where it lies in such (`reads_planes`); 0 where it does not.
         """
         cut = self.cuts.get((threads, image, out)) or self._remember(threads, image, out)
-        scratch = Scratch(cut.scratch_bytes)
+        scratch = Scratch(cut.slot_bytes * cut.threads if planes else cut.scratch_bytes)
         checks = np.zeros((cut.threads, 64 // self.dtype.itemsize), self.dtype)
-        laid = scratch.address + cut.slot_bytes * cut.threads
-        copy, block = array("q", cut.copy), array("q", cut.block)
-        copy[_P["x"]], copy[_P["planes"]] = addresses[0], laid
-        launch(self.copier, copy, cut.threads)
+        laid, block = planes, array("q", cut.block)
+        if not planes:
+            laid, copy = scratch.address + cut.slot_bytes * cut.threads, array("q", cut.copy)
+            copy[_P["x"]], copy[_P["planes"]] = addresses[0], laid
+            launch(self.copier, copy, cut.threads)
         block[_W["planes"]], block[_W["scratch"]], block[_W["checks"]] = laid, scratch.address, address_of(checks)
         for name, address in zip(("left", "scale", "shift", "residual", "out"), addresses[1:], strict=True):
             block[_W[name]] = address
         launch(self.kernel, block, cut.threads)
         return bool(checks.sum() == 0.0)
+
+    def reads_planes(self, margins: Margins) -> bool:
+        """Tells whether planes that another kernel wrote into are those that an image is copied to."""
+        laid = self.planes
+        return (laid.pitch, laid.channel) == (margins.pitch, margins.plane) and self._slack() <= margins.behind
 
     def _remember(self, threads: int, image: tuple[int, ...], out: tuple[int, ...]) -> Cut:
         if len(self.cuts) > 16:  # strides differ from run to run: an unusual caller, whom memory must not pay for
@@ -209,9 +222,13 @@ class Winograd:
         return aligned(8 * len(TILE)) + self._right_bytes(rows) + self._sums_bytes(rows) + lines + 64
 
     def _plane_bytes(self) -> int:
-        """Counts the planes, and what the last tiles of a register read behind them."""
-        slack = SIDE * self.lanes * (-(-self.across // self.lanes) + 1)
-        return aligned((self.problem.batch * self.problem.channels * self.planes.channel + slack) * self.dtype.itemsize)
+        """Counts the planes and what is read behind them."""
+        elements = self.problem.batch * self.problem.channels * self.planes.channel + self._slack()
+        return aligned(elements * self.dtype.itemsize)
+
+    def _slack(self) -> int:
+        """Counts the elements that the last tiles of a register read behind the planes."""
+        return SIDE * self.lanes * (-(-self.across // self.lanes) + 1)
 
 
 def whole_tiles(convolution: Problem) -> Problem:

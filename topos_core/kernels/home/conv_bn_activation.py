@@ -22,6 +22,7 @@ from topos_core.kernels.convolution.factors import fold_vectors
 from topos_core.kernels.convolution.offering import offer_convolution
 from topos_core.kernels.convolution.runner import make_runner
 from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.margins import Margins
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.facts import EpilogueFacts
 from topos_core.matching.formula import WITHOUT_FUNCTIONS
@@ -34,8 +35,11 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     facts: EpilogueFacts = match.facts
     root = tape.ops[match.root].type
     affine = facts.bias or facts.norm is not None or bool(facts.steps)
+    convolution = facts.convolution
+    if facts.result != convolution.result:
+        convolution = replace(convolution, result=facts.result)
     return offer_convolution(
-        tape, match, facts.convolution, terms,
+        tape, match, convolution, terms,
         extra_flops=root.size * (2 * affine + facts.residual + (facts.activation != "none")),
         extra_bytes=root.bytes if facts.residual else 0,
         transcendentals=0 if facts.activation in WITHOUT_FUNCTIONS else root.size,
@@ -43,7 +47,11 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
 
 
 def prepare(
-    tape: Tape, match: Match, constants: Mapping[int, np.ndarray], off: frozenset[str] = frozenset()
+    tape: Tape,
+    match: Match,
+    constants: Mapping[int, np.ndarray],
+    off: frozenset[str] = frozenset(),
+    margins: Margins | None = None,
 ) -> Prepared:
     """Packs the kernel and folds the epilogue's vectors where they are known."""
     facts: EpilogueFacts = match.facts
@@ -60,4 +68,4 @@ def prepare(
     weights = constants.get(match.bindings["kernel"])
     residual = "residual" if facts.residual else None
     tiled = by_tiles(tape, match, convolution, off)
-    return make_runner(convolution, dtype, weights, fold, factors, after, residual, tiled)
+    return make_runner(convolution, dtype, weights, fold, factors, after, residual, tiled, margins)

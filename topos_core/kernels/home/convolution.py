@@ -24,6 +24,7 @@ from topos_core.kernels.convolution.engine import Epilogue
 from topos_core.kernels.convolution.offering import offer_convolution
 from topos_core.kernels.convolution.runner import make_runner
 from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.margins import Margins
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -35,7 +36,11 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
 
 
 def prepare(
-    tape: Tape, match: Match, constants: Mapping[int, np.ndarray], off: frozenset[str] = frozenset()
+    tape: Tape,
+    match: Match,
+    constants: Mapping[int, np.ndarray],
+    off: frozenset[str] = frozenset(),
+    margins: Margins | None = None,
 ) -> Prepared:
     """Packs a kernel whose values are known."""
     facts = match.facts
@@ -46,4 +51,5 @@ def prepare(
         return ones, zeros
 
     kernel = constants.get(match.bindings["kernel"])
-    return make_runner(facts, dtype, kernel, fold, (ones, zeros), Epilogue(), None, by_tiles(tape, match, facts, off))
+    tiled = by_tiles(tape, match, facts, off)
+    return make_runner(facts, dtype, kernel, fold, (ones, zeros), Epilogue(), None, tiled, margins)

@@ -14,12 +14,14 @@ from typing import Literal
 import numpy as np
 
 from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.margins import Margins
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.facts import CoreFacts, MultiHeadFacts
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 
-WITH_VARIANTS = ("convolution", "conv_bn_activation")
+CONVOLUTIONS = ("convolution", "conv_bn_activation")
+"""Patterns whose kernels are chosen by what is switched off, and read an image in planes that another kernel wrote."""
 STEPWISE = ("elementwise_chain", "sibling_elementwise")
 """Patterns whose kernels round every step as it is recorded."""
 
@@ -46,7 +48,11 @@ class Home:
 
 
 def prepare(
-    tape: Tape, match: Match, constants: Mapping[int, np.ndarray], off: frozenset[str] = frozenset()
+    tape: Tape,
+    match: Match,
+    constants: Mapping[int, np.ndarray],
+    off: frozenset[str] = frozenset(),
+    margins: Margins | None = None,
 ) -> Prepared:
     """Makes a taken match ready to run.
 
@@ -55,10 +61,11 @@ def prepare(
         match: What was taken.
         constants: The values that are known before a run.
         off: What the request switched off; a pattern with kernels that can be (`variants.VARIANTS`) asks for it.
+        margins: The planes in which `x` lies where the plan has put it into such.
     """
     make = _file(match.pattern).prepare
     prepared: Prepared = (
-        make(tape, match, constants, off) if match.pattern in WITH_VARIANTS else make(tape, match, constants)
+        make(tape, match, constants, off, margins) if match.pattern in CONVOLUTIONS else make(tape, match, constants)
     )
     return prepared
 

@@ -18,7 +18,7 @@ from topos_core.kernels.envelopes import envelope, unmeasured
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.windows.passes import passes
-from topos_core.kernels.windows.runner import Runner, make_runner, stage_of
+from topos_core.kernels.windows.runner import Runner, apart_of, make_runner, stage_of
 from topos_core.matching.facts import WindowReduceFacts
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -58,6 +58,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
         envelope=measured,
         efficiency=0.25,
         stages=(stage_of(facts, x, root),),
+        apart=apart_of(facts, x, root),
     )
 
 

@@ -158,6 +158,17 @@ PLANES: Final = (
 )  # fmt: skip
 """Words of the copy that pads an image and splits it by the residue of the stride, so that every tap reads runs."""
 
+MARGINS: Final = (
+    "counter",
+    "items",  # planes
+    "planes",  # address of the first one
+    "plane",  # elements of one
+    "pitch",  # elements from row to row
+    "first",  # elements before the first row's first one
+    "height", "width",  # extents of what lies in a plane
+    "behind",  # elements behind the last plane
+)  # fmt: skip
+"""Words of the zeros around what lies in planes."""
 
 WINDOW: Final = (
     "counter",

@@ -6,10 +6,11 @@ import math
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from topos_core.cost.memory import reshaped_strides
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of, launch, spaced, template
 from topos_core.kernels.layouts import contiguous_axes, restore
@@ -45,7 +46,8 @@ class Runner:
         shape: The result's extents, one per axis of `x`.
         dense: Whether the root has these axes in this order.
         divisors: What each position of an average divides by, broadcast against the result; None where one factor serves.
-        blocks: Argument blocks and their scratch by number of threads, one per pass; made when first needed.
+        blocks: Argument blocks and their scratch, one per pass, by number of threads and by the elements between the root's
+            rows and between its planes; made when first needed.
     """
 
     facts: WindowReduceFacts
@@ -54,7 +56,7 @@ class Runner:
     shape: tuple[int, ...]
     dense: bool
     divisors: np.ndarray | None
-    blocks: dict[int, tuple[tuple[array[int], int], ...]]
+    blocks: dict[tuple[int, tuple[int, int]], tuple[tuple[array[int], int], ...]]
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
@@ -65,10 +67,10 @@ class Runner:
         if x.dtype.kind == "b":
             x = np.ascontiguousarray(x).view(np.uint8)
         x = np.ascontiguousarray(x, self.dtype)
-        straight = self.dense and result.flags.c_contiguous and result.dtype.itemsize == self.dtype.itemsize
-        last = len(self.steps) - 1
+        apart = self._apart(result)
+        straight, last = apart is not None, len(self.steps) - 1
         for position, ((step, reducer, _), (block, scratch)) in enumerate(
-            zip(self.steps, self._blocks(threads), strict=True)
+            zip(self.steps, self._blocks(threads, apart or self._dense()), strict=True)
         ):
             target = result if straight and position == last else np.empty(step.result_size, self.dtype)
             self._launch(reducer, block, scratch, x, target, threads)
@@ -81,6 +83,23 @@ class Runner:
             spread = restore(x.reshape(self.shape), self.facts.result, axes)
             result[...] = cast_array(spread, result.dtype).reshape(result.shape)
 
+    def _dense(self) -> tuple[int, int]:
+        """Counts the elements between rows and between planes of a dense result of the last pass."""
+        step = self.steps[-1][0]
+        row = step.result_columns * step.inner
+        return row, step.result_rows * row
+
+    def _apart(self, result: np.ndarray) -> tuple[int, int] | None:
+        """Counts the elements between rows and between planes of a root that is written where it lies; None for others."""
+        if not self.dense or result.dtype.itemsize != self.dtype.itemsize:
+            return None
+        if result.flags.c_contiguous:
+            return self._dense()
+        if self.divisors is not None:
+            return None
+        planes = in_planes(result.shape, [stride // result.itemsize for stride in result.strides], self.steps[-1][0])
+        return planes if all(stride % result.itemsize == 0 for stride in result.strides) else None
+
     def _launch(
         self, reducer: Kernel, prepared: array[int], scratch: int, x: np.ndarray, target: np.ndarray, threads: int
     ) -> None:
@@ -89,15 +108,14 @@ class Runner:
         block[_X], block[_OUT], block[_SCRATCH] = address_of(x), address_of(target), memory.address
         launch(reducer, block, threads if x.nbytes > THREAD_BYTES else 1)
 
-    def _blocks(self, threads: int) -> tuple[tuple[array[int], int], ...]:
-        made = self.blocks.get(threads)
+    def _blocks(self, threads: int, apart: tuple[int, int]) -> tuple[tuple[array[int], int], ...]:
+        made = self.blocks.get((threads, apart))
         if made is None:
             size = self.dtype.itemsize
-            made = tuple(
-                (_block(step, values, threads, size), threads * _slot_bytes(step, size, threads))
-                for step, _, values in self.steps
-            )
-            self.blocks[threads] = made
+            blocks = [_block(step, values, threads, size) for step, _, values in self.steps]
+            blocks[-1][WINDOW.index("out_row")], blocks[-1][WINDOW.index("out_outer")] = apart
+            spaces = [threads * _slot_bytes(step, size, threads) for step, *_ in self.steps]
+            made = self.blocks[threads, apart] = tuple(zip(blocks, spaces, strict=True))
         return made
 
 
@@ -135,6 +153,34 @@ def _is_dense(facts: WindowReduceFacts, result: Sequence[int]) -> bool:
         extent == 1 or axis.stride == math.prod(result[k + 1 :])
         for k, (extent, axis) in enumerate(zip(result, axes, strict=True))
     )
+
+
+class InPlanes(NamedTuple):
+    """How a root is written whose rows stand apart: plane by plane, where its last pass slides over its last two axes."""
+
+    last: Pass
+    dense: bool
+
+    def reaches(self, kind: TensorType, strides: Sequence[int], /) -> bool:
+        """Tells whether a root of such strides, in elements, is written where it lies."""
+        return self.dense and in_planes(kind.shape, strides, self.last) is not None
+
+
+def in_planes(shape: Sequence[int], strides: Sequence[int], last: Pass) -> tuple[int, int] | None:
+    """Gives the elements between rows and between planes of a root that lies in planes as far apart as each other."""
+    if len(shape) < 3 or (last.result_rows, last.result_columns, last.inner) != (*shape[-2:], 1) or strides[-1] != 1:
+        return None
+    merged = reshaped_strides(shape[:-2], strides[:-2], (math.prod(shape[:-2]),))
+    return (strides[-2], merged[0]) if merged is not None else None
+
+
+def apart_of(facts: WindowReduceFacts, x: TensorType, root: TensorType) -> InPlanes:
+    """Tells how a root is written whose rows stand apart."""
+    steps = passes(x.shape, facts.windows)
+    result = tuple(positions(extent, window) for extent, window in zip(x.shape, facts.windows, strict=True))
+    size = numpy_dtype(_COMPUTED.get(x.dtype, x.dtype)).itemsize
+    straight = _is_dense(facts, result) and numpy_dtype(root.dtype).itemsize == size
+    return InPlanes(steps[-1], straight and facts.counted is None)
 
 
 def _kernel(step: Pass, dtype: str, facts: WindowReduceFacts) -> Kernel:
