@@ -37,7 +37,9 @@ WIDTHS = {
 }
 
 
-@pytest.mark.timeout(600)  # it compiles all of these kernels anew where a generator has changed: minutes beside other work
+@pytest.mark.timeout(
+    600
+)  # it compiles all of these kernels anew where a generator has changed: minutes beside other work
 @pytest.mark.parametrize("width", WIDTHS)
 def test_narrower_vectors(width):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(str(HERE / test) for test in TESTS)]
