@@ -60,6 +60,8 @@ class Protocol(LanguageServerProtocol):
             if method == lsp.SHUTDOWN:
                 for future in list(self._request_futures.values()):  # pygls cancels while each of them leaves the table
                     future.cancel()
+            if isinstance(message, lsp.ExecuteCommandRequest) and message.params.arguments is None:
+                message.params.arguments = []  # none are none too few: pygls would call the command with nothing
         elif method == lsp.EXIT:
             self.exit_status = 0 if self._shutdown else 1
         super().handle_message(message)

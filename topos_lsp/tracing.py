@@ -110,6 +110,9 @@ class Tracing:
 
     def opened(self, document: Document) -> None:
         """Starts to follow a buffer, and traces it."""
+        known = self._files.get(document.uri)
+        if known is not None:  # opened twice: what runs for the older text ends
+            self._stop(known)
         home = self.homes.of(document.path)
         file = self._files[document.uri] = File(document, home, replies=home.closed.take(document.path))
         self._schedule(file, 0.0, asked=self.settings.trace != "manual")

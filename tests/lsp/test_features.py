@@ -142,6 +142,12 @@ def test_symbols_list_what_helpers_hold_beside_the_entries(shared, opened):
     assert helper_line == 4
 
 
+def test_a_buffer_that_is_opened_twice_is_traced_as_it_is_now(shared, opened):
+    opened(marked("while True: pass"), "twice")
+    name = opened(NORM, "twice")
+    assert list(shared.wait_for_hints(name).values()) == ["taken: batch_norm_training"]
+
+
 def test_a_byte_order_mark_and_a_nul_in_a_name_change_nothing(shared, opened):
     name = opened("\ufeff" + NORM)
     assert list(shared.wait_for_hints(name).values()) == ["taken: batch_norm_training"]

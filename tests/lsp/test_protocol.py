@@ -183,8 +183,12 @@ def test_a_refused_command_is_told_in_its_answer_and_as_no_bug(start, project):
     assert "not trusted" in refused("topos.openPlan", name)
     assert refused("topos.emit", name, "zz") == "zz has no plan; trace it first"
     assert "'topos.nothing' is not defined" in refused("topos.nothing")
+    for nameless in ({"command": "topos.retrace"}, {"command": "topos.retrace", "arguments": []}):
+        reply = client.reply(client.start_request("workspace/executeCommand", nameless))
+        assert reply["error"]["code"] == -32602
+    assert refused("topos.restartAgent", 5) == "5 is no open Python file"
     assert refused("topos.toggleHints", "x").startswith("no hints are of the kind 'x'; there are taken, declined")
-    client.wait(lambda: sum("topos: refused: " in line for line in client.logged()) == 5)
+    client.wait(lambda: sum("topos: refused: " in line for line in client.logged()) == 8)
     assert not any("internal error" in line for line in client.logged())
     assert client.shutdown() == 0
     assert b"Traceback" not in b"".join(client.errors)

@@ -111,7 +111,7 @@ def register(server: Server) -> None:
     @server.command(RESTART)
     def restart(*uris: Any) -> None:
         """Ends the processes that run user code, of one buffer's project or of all, and starts anew."""
-        root = _file(server, uris[0]).home.root if uris and isinstance(uris[0], str) else None
+        root = _file(server, uris[0]).home.root if uris else None
         server.tracing.reopen(root)
 
     @server.command(STATUS)
