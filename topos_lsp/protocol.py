@@ -60,6 +60,9 @@ class Protocol(LanguageServerProtocol):
             if method == lsp.SHUTDOWN:
                 for future in list(self._request_futures.values()):  # pygls cancels while each of them leaves the table
                     future.cancel()
+            if method == lsp.TEXT_DOCUMENT_DID_CLOSE and not self._is_open(message.params):
+                self._refuse(message, _INVALID_REQUEST, f"{message.params.text_document.uri} is not open")
+                return
             if isinstance(message, lsp.ExecuteCommandRequest) and message.params.arguments is None:
                 message.params.arguments = []  # none are none too few: pygls would call the command with nothing
         elif method == lsp.EXIT:
@@ -77,6 +80,9 @@ class Protocol(LanguageServerProtocol):
                 return Malformed(str(data["method"]), faults, data.get("id"))
             told = lsp.ResponseError(code=_INVALID_PARAMS, message=faults)
             return lsp.ResponseErrorMessage(id=data.get("id"), error=told, jsonrpc="2.0")
+
+    def _is_open(self, params: lsp.DidCloseTextDocumentParams) -> bool:
+        return params.text_document.uri in self.workspace.text_documents
 
     def refuse(self, number: Any, code: int, text: str) -> None:
         """Answers with an error; `number` is None where it is not known what is answered, which pygls would leave out."""

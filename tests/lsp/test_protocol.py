@@ -72,6 +72,7 @@ def test_malformed_messages_are_answered_with_what_is_wrong_and_harm_nobody(star
         assert error("textDocument/hover", params)[0] == -32602
     client.notify("textDocument/didOpen", {"textDocument": 7})
     client.notify("textDocument/didChange", {"x": 1})
+    client.notify("textDocument/didClose", at("file:///never.py"))
     for body, code in ((b"hello", -32700), (b"[{}]", -32600), (b"5", -32600)):
         client._outgoing.put(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
         assert client.reply(None)["error"]["code"] == code
@@ -79,6 +80,7 @@ def test_malformed_messages_are_answered_with_what_is_wrong_and_harm_nobody(star
     name = client.open(project / "norm.py", NORM)
     client.wait_for_hints(name)
     assert client.shutdown() == 0
+    assert not any("internal error" in line for line in client.logged())
     assert b"dropped a notification: textDocument/didOpen" in b"".join(client.errors)
 
 
