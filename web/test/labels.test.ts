@@ -36,3 +36,12 @@ it('a label leaves boxes free where there is room', () => {
   expect(overlaps(labels[1], boxes[0])).toBe(false);
   expect(overlaps(labels[1], labels[0])).toBe(false);
 });
+
+it('no label lies on a box in a dense nest, however far the next gap is', () => {
+  const boxes: Rect[] = [];
+  for (let row = 0; row < 12; row++) for (let column = 0; column < 4; column++) boxes.push({ x: 60 + column * 110, y: 100 + row * 18, width: 108, height: 16 });
+  const nest = [0, 1, 2, 3, 4].map((k) => drawn(`linear_${k}`, 90 + 3 * k, 190 + 3 * k));
+  const labels = place(nest, boxes);
+  for (const label of labels) for (const box of boxes) expect(overlaps(label, box)).toBe(false);
+  labels.forEach((a, i) => labels.slice(i + 1).forEach((b) => expect(overlaps(a, b)).toBe(false)));
+});

@@ -23,7 +23,7 @@ export function labelWidth(text: string): number {
 /**
  * Places labels, those of `first` before others.
  *
- * `besides` is what stands behind a label in a chip of its own; no label lies on another, nor on one of `boxes` where there is room.
+ * `besides` is what stands behind a label in a chip of its own; no label lies on another, nor on one of `boxes`.
  */
 export function placeLabels(drawn: DrawnRegion[], boxes: readonly Rect[], first: (region: Region) => boolean, besides: (drawn: DrawnRegion) => string): Label[] {
   const rank = (d: DrawnRegion): number => (first(d.region) ? 0 : d.filled ? 1 : 2);
@@ -40,14 +40,19 @@ export function placeLabels(drawn: DrawnRegion[], boxes: readonly Rect[], first:
   return placed;
 }
 
-/** The label where no other stands: right of those in its way, else in a row above or below; on a box only where nothing else is left. */
+/** The label where no other stands and no box: right of those in its way, else in a row above or below, else in the nearest gap. */
 function free(label: Label, placed: Label[], boxes: readonly Rect[]): Label {
-  const rows = [0, -1, 1, -2, 2].map((row) => beside({ ...label, y: label.y + row * (LABEL_HEIGHT + 2) }, placed));
-  return rows.find((at) => !boxes.some((box) => overlaps(box, at))) ?? rows[0];
+  const row = (k: number): Label => ({ ...label, y: label.y + k * (LABEL_HEIGHT + 2) });
+  const close = [0, -1, 1, -2, 2].map((k) => beside(row(k), placed)).find((at) => !boxes.some((box) => overlaps(box, at)));
+  if (close) return close;
+  const all = [...placed, ...boxes];
+  const away = (at: Label): number => at.x - label.x + Math.abs(at.y - label.y);
+  return [0, -1, 1, -2, 2, -3, 3, -4, 4].map((k) => beside(row(k), all)).reduce((best, at) => (away(at) < away(best) ? at : best));
 }
 
-function beside(label: Label, placed: Label[]): Label {
+/** The label right of those that it would lie on. */
+function beside(label: Label, others: readonly Rect[]): Label {
   let at = label;
-  for (let other = placed.find((one) => overlaps(one, at)); other; other = placed.find((one) => overlaps(one, at))) at = { ...at, x: other.x + other.width + GAP };
+  for (let other = others.find((one) => overlaps(one, at)); other; other = others.find((one) => overlaps(one, at))) at = { ...at, x: other.x + other.width + GAP };
   return at;
 }
