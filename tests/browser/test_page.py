@@ -389,6 +389,9 @@ def test_an_exported_plan_works_from_a_file_and_asks_nobody(browser: Any, tmp_pa
 
 def test_settings_are_kept(open_page: Open) -> None:
     page, *_ = open_page(norms(), size=TALL)
+    page.locator('.entry[data-verdict="declined"]').first.click()
+    link = page.locator(".editor").first.get_attribute("href")
+    assert re.fullmatch(r"vscode://file/srv/models/models/norms\.py:\d+:\d+", link), link
     page.keyboard.press("?")
     page.get_by_label("Editor link").fill("edit:{path}?{line}")
     page.get_by_label("Editor link").press("Tab")

@@ -35,8 +35,10 @@ export class Settings {
   /** A link that opens the user's editor at a place below a folder. */
   editorLink(root: string, span: Span): string {
     const path = span.path.startsWith('/') ? span.path : `${root}/${span.path}`;
-    const parts = { path: encodeURI(path), line: String(span.line), column: String(span.column + 1) };
-    return this.editor.replace(/\{(path|line|column)\}/g, (_, name: keyof typeof parts) => parts[name]);
+    const escaped = encodeURI(path).replace(/[?#]/g, encodeURIComponent);
+    const parts = { path: escaped, line: String(span.line), column: String(span.column + 1) };
+    const link = this.editor.replace('/{path}', escaped.startsWith('/') ? '{path}' : '/{path}'); // no host, as two slashes would mean
+    return link.replace(/\{(path|line|column)\}/g, (_, name: keyof typeof parts) => parts[name]);
   }
 }
 
