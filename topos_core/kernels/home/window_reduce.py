@@ -19,6 +19,7 @@ from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.windows.passes import passes
 from topos_core.kernels.windows.runner import Runner, apart_of, make_runner, stage_of
+from topos_core.matching.counting import divisors
 from topos_core.matching.facts import WindowReduceFacts
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -46,10 +47,16 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     steps = passes(x.shape, facts.windows)
     combined = sum(step.result_size * (step.down.size + step.across.size) for step in steps)
     between = sum(step.result_size for step in steps[:-1]) * x.bytes // max(x.size, 1)
+    divided = 0 if facts.counted is None else root.bytes  # the result is read and written once more
+    table = (
+        0
+        if facts.counted is None
+        else divisors(facts.windows, facts.counted, x.shape).size * root.bytes // max(root.size, 1)
+    )
     work = Work(
         flops=combined + root.size * (facts.counted is not None),
-        bytes_read=x.bytes + between,
-        bytes_written=root.bytes + between,
+        bytes_read=x.bytes + between + divided + table,
+        bytes_written=root.bytes + between + divided,
     )
     return Offer(
         kernel=f"{facts.reducer} over windows, axis by axis",

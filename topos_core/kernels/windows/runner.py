@@ -77,7 +77,8 @@ class Runner:
             x = target
         if self.divisors is not None:
             shaped = x.reshape(self.shape)
-            np.divide(shaped, self.divisors, out=shaped)
+            with np.errstate(all="ignore"):  # a window without an element is 0 / 0
+                np.divide(shaped, self.divisors, out=shaped)
         if not straight:
             axes = tuple(str(axis) for axis in range(len(self.shape)))
             spread = restore(x.reshape(self.shape), self.facts.result, axes)
