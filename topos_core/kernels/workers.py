@@ -58,6 +58,11 @@ def _crew(process: int) -> _Crew:
     return _Crew()
 
 
+def ask() -> tuple[Kernel, Kernel]:
+    """Asks for what starts and what holds the crew's threads, so that they are there when a run has several first."""
+    return kernel("crew", "lead"), kernel("crew", "follow")
+
+
 class _Crew:
     """The threads of one process and the words that they share.
 
@@ -66,8 +71,7 @@ class _Crew:
 
     def __init__(self) -> None:
         self.busy = threading.Lock()
-        self.lead = kernel("crew", "lead")
-        self.follow = kernel("crew", "follow")
+        self.lead, self.follow = ask()
         for each in (self.lead, self.follow):
             assert each.address  # before there are threads: a fork must meet none of them while it compiles
         lines = -(-len(CREW) * _WORD // LINE)

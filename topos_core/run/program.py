@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from topos_core.kernels import workers
+from topos_core.kernels.compiling import processors
 from topos_core.kernels.home.manifest import prepare
 from topos_core.kernels.launch import address_of
 from topos_core.kernels.prepared import Prepared
@@ -189,6 +191,8 @@ def make_program(plan: PlanData, parameters: Parameters | None = None) -> Progra
     _fold(plan, known)
     making = _Making(plan, known)
     steps = tuple(making.step(step) for step in remaining)
+    if processors() and any(isinstance(step, TakenStep) for step in steps):
+        workers.ask()  # last, so that another process compiles it: a first run on one thread does not wait
     kept = plan.schedule.kept
     products = [_flops(tape, step.value) for step in remaining if step.match is None]
     multiplies = any(flops is not None for flops in products)

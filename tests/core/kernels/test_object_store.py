@@ -1,10 +1,14 @@
 import os
+import shutil
 import stat
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
+from topos_core.kernels import library
 from topos_core.kernels.host import describe, host
 from topos_core.kernels.library import load_or_compile
 from topos_core.kernels.object_store import ObjectStore, private_folder
@@ -104,3 +108,15 @@ def test_processes_that_meet_in_one_folder_keep_and_read_whole_files(tmp_path):
     home = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     children = [subprocess.Popen([*command, name], env=home) for name in "xyz"]
     assert [child.wait(120) for child in children] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("changed", ["bodies/planes.py", "vocabulary/memory.py", "launch.py", "bodies/another.py"])
+def test_code_of_another_generator_is_not_found(tmp_path, monkeypatch, changed):
+    folder = tmp_path / "kernels"
+    shutil.copytree(Path(library.__file__).parent, folder)
+    monkeypatch.setattr(library, "__file__", str(folder / "library.py"))
+    before = library._digest.__wrapped__(host())
+    assert library._digest.__wrapped__(host()) == before
+    with (folder / changed).open("a") as file:
+        file.write("# another one\n")
+    assert library._digest.__wrapped__(host()) != before
