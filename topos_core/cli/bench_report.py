@@ -48,7 +48,8 @@ def _table(figures: Sequence[Mapping[str, Any]]) -> list[str]:
     failures = []
     for row in figures:
         if row["seconds"] is None:
-            failures.append(f"{row['contender']} with {row['threads']} threads: {shown(row['failure'])}")
+            threads = "1 thread" if row["threads"] == 1 else f"{row['threads']} threads"
+            failures.append(f"{row['contender']} with {threads}: {shown(row['failure'])}")
             continue
         times = row["seconds"]
         base = home.get(row["threads"])

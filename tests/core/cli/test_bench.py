@@ -97,4 +97,4 @@ def test_a_region_says_who_could_not_run_it_alone(empty_project, capsys):
     arguments = ["--rounds", "1", "--seconds", "0", "--threads", "1", "--regions", "1", "--with", "home,onnxruntime"]
     assert main(["bench", "net.onnx", "--dim", "N=2", *arguments]) == 0
     printed = capsys.readouterr().out
-    assert "onnxruntime with 1 threads: not measured: the target's own file runs as a whole" in printed
+    assert "onnxruntime with 1 thread: not measured: the target's own file runs as a whole" in printed
