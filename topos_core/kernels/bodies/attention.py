@@ -53,6 +53,7 @@ def kernel(host: Host, dtype: str) -> Any:
         between = get(args, "mask") | get(args, "keep") | get(args, "also") | get(args, "bias")
         plain = 1 if between == 0 and scale > number(0) else 0
         put(block, "resume", 0)
+        put(block, "ending", 0)
         item = take(args, worker)
         while item < get(args, "items"):
             batch = item // get(args, "blocks")

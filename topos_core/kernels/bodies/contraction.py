@@ -56,6 +56,9 @@ def kernel(host: Host, dtype: str) -> Any:
         put(block, "runs", runs)
         put(block, "residual", 0)
         put(block, "finished", 0)
+        put(block, "ending", 0)
+        ends = get(args, "fused") == 1 and get(args, "mode") == RUNS
+        ends = ends and get(args, "residual") == 0 and get(args, "activation") == 0
         item = take(args, worker)
         while item < get(args, "items"):
             split = item % get(args, "splits")
@@ -149,16 +152,21 @@ def kernel(host: Host, dtype: str) -> Any:
                     put(block, "sums_stride", vectors * lanes)
                     put(block, "scale", get(args, "scale") + (group * rows + row) * size)
                     put(block, "shift", get(args, "shift") + (group * rows + row) * size)
+                    start = out + row * get(args, "out_row")
+                    put(block, "out", get(args, "out") + start * size)
                     step = 0
                     while step < steps:
+                        if ends:
+                            put(block, "ending", 1 if steps - step <= chain else 0)
                         put(block, "left", left + (row * steps + step) * size)
                         put(block, "offsets", offsets + step * 8)
                         put(block, "steps", smaller(chain, steps - step))
                         put(block, "resume", step)
                         call(word(table, 16 * kind + vectors), block, 0)
                         step += chain
-                    start = out + row * get(args, "out_row")
-                    put(block, "out", get(args, "out") + start * size)
+                    if ends:
+                        row += present
+                        continue
                     if get(args, "residual") != 0:
                         put(block, "residual", get(args, "residual") + (out + row * get(args, "residual_row")) * size)
                     turn = 0

@@ -22,4 +22,5 @@ def module(host: Host, symbol: str, dtype: str, shape: str, activation: str = "n
     if shape.startswith("across"):
         return across_module(scalar, lanes, int(shape.removeprefix("across")), host.masked, activation, symbol)
     rows, vectors = map(int, shape.removeprefix("packed").split("x"))
-    return tile_module(scalar, lanes, rows, vectors, symbol, packed=shape.startswith("packed"))
+    packed = shape.startswith("packed")
+    return tile_module(scalar, lanes, rows, vectors, symbol, packed=packed, ends=host.masked and not packed)

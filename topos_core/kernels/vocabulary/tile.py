@@ -18,13 +18,16 @@ from topos_core.kernels.vocabulary.emitter import INT64, Emitter
 from topos_core.kernels.vocabulary.scalar import Scalar
 
 
-def tile_module(scalar: Scalar, lanes: int, rows: int, vectors: int, symbol: str, *, packed: bool = False) -> Any:
+def tile_module(
+    scalar: Scalar, lanes: int, rows: int, vectors: int, symbol: str, *, packed: bool = False, ends: bool = False
+) -> Any:
     """Makes a module with one function (block, worker) that runs a tile and leaves it in `sums`.
 
-    With `packed`, the left operand lies as [steps, rows], so that it comes from memory in one stream.
+    With `packed`, the left operand lies as [steps, rows], so that it comes from memory in one stream. With `ends`, a block
+    whose `ending` is 1 has the tile finished in its registers and stored through `runs`; needs masked stores.
     """
     module, function = kernel_function(symbol)
-    _Tile(function, scalar, lanes, rows, vectors, packed).write()
+    _Tile(function, scalar, lanes, rows, vectors, packed, ends).write()
     return module
 
 
@@ -54,17 +57,33 @@ def counted(builder: Any, count: Any) -> Iterator[Any]:
 class _Tile:
     """Writes the body of one tile function."""
 
-    def __init__(self, function: Any, scalar: Scalar, lanes: int, rows: int, vectors: int, packed: bool) -> None:
+    def __init__(
+        self, function: Any, scalar: Scalar, lanes: int, rows: int, vectors: int, packed: bool, ends: bool
+    ) -> None:
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
         self.emitter = Emitter(self.builder, ir.VectorType(scalar.llvm, lanes))
         self.block = self.builder.inttoptr(function.args[0], INT64.as_pointer())
-        self.scalar, self.lanes, self.rows, self.vectors, self.packed = scalar, lanes, rows, vectors, packed
+        self.scalar, self.lanes, self.rows, self.vectors = scalar, lanes, rows, vectors
+        self.packed, self.ends = packed, ends
 
     def write(self) -> None:
-        builder, emitter = self.builder, self.emitter
+        builder = self.builder
         places = self.places()
         sums = self.contract()
         resume = builder.icmp_signed("!=", self.word("resume"), self.number(0))
+        if self.ends:
+            ending = builder.icmp_signed("!=", self.word("ending"), self.number(0))
+            with builder.if_else(ending) as (end, keep):
+                with end:
+                    self.end(self.resumed(resume, sums, places))
+                with keep:
+                    self.keep(resume, sums, places)
+        else:
+            self.keep(resume, sums, places)
+        builder.ret_void()
+
+    def keep(self, resume: Any, sums: list[Any], places: list[Any]) -> None:
+        builder, emitter = self.builder, self.emitter
         with builder.if_else(resume) as (add, replace):
             with add:
                 for value, place in zip(sums, places, strict=True):
@@ -72,7 +91,46 @@ class _Tile:
             with replace:
                 for value, place in zip(sums, places, strict=True):
                     emitter.store(value, place)
-        builder.ret_void()
+
+    def resumed(self, resume: Any, sums: list[Any], places: list[Any]) -> list[Any]:
+        """Adds what stands in `sums` where there is something."""
+        builder, emitter = self.builder, self.emitter
+        before = builder.block
+        with builder.if_then(resume):
+            added = [emitter.add(value, emitter.load(place)) for value, place in zip(sums, places, strict=True)]
+            inside = builder.block
+        totals = []
+        for value, total in zip(sums, added, strict=True):
+            merged = builder.phi(emitter.type)
+            merged.add_incoming(value, before)
+            merged.add_incoming(total, inside)
+            totals.append(merged)
+        return totals
+
+    def end(self, sums: list[Any]) -> None:
+        """Finishes registers and stores them; rows that do not exist are left out."""
+        builder, emitter = self.builder, self.emitter
+        out, stride, present = self.address("out"), self.word("out_stride"), self.word("rows")
+        scale, shift, limits = self.address("scale"), self.address("shift"), self.address("limits")
+        low, high = (emitter.splat(builder.load(builder.gep(limits, [self.number(k)]))) for k in range(2))
+        runs = builder.inttoptr(self.word("runs"), INT64.as_pointer())
+        words = [[builder.load(builder.gep(runs, [self.number(4 * v + k)])) for k in range(4)] for v in range(self.vectors)]
+        done = builder.append_basic_block("ended")
+        for r in range(self.rows):
+            if r:
+                following = builder.append_basic_block("row")
+                builder.cbranch(builder.icmp_signed("<", self.number(r), present), following, done)
+                builder.position_at_end(following)
+            factor, summand = (emitter.splat(builder.load(builder.gep(base, [self.number(r)]))) for base in (scale, shift))
+            row = builder.gep(out, [builder.mul(stride, self.number(r))])
+            for v, (first, bits, second, more) in enumerate(words):
+                value = emitter.fma(sums[r * self.vectors + v], factor, summand)
+                value = emitter.at_most(emitter.at_least(value, low), high)
+                emitter.masked_store(value, builder.gep(row, [first]), emitter.mask(bits))
+                with builder.if_then(builder.icmp_signed("!=", more, self.number(0))):
+                    emitter.masked_store(value, builder.gep(row, [second]), emitter.mask(more))
+        builder.branch(done)
+        builder.position_at_end(done)
 
     def places(self) -> list[Any]:
         builder, sums, stride = self.builder, self.address("sums"), self.word("sums_stride")
