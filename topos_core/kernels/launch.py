@@ -20,8 +20,12 @@ SPARE: Final = LINE // 8 + 1
 """Words behind a block: the counters of a job that runs on its caller alone, as `vocabulary/sharing.py` tells."""
 STREAMED_BYTES: Final = 12 << 20
 """Results from this size on are stored past the caches: whoever reads them next would hardly find them there."""
-AHEAD: Final = 2048
-"""How many bytes early operands are asked for then: 0.80 ms instead of 0.92 for a copy of 16 MB."""
+AHEAD: Final = 8192
+"""How many bytes early operands are asked for then: 0.80 ms instead of 0.92 for a copy of 16 MB. Half a page is no good: results
+start there (`run/pool.py`), so that every request waits for a store (gelu of 4M elements: medians of 1.4 and 1.1 ms)."""
+PLACE: Final = 1024
+"""Where in a page scratch memory starts: away from the allocator's large arrays (16) and from results (2048). Loads wait for stores
+just ahead of them in another page: softmax of rows of 4 KB takes 1.25 ms from scratch at 0, 0.93 from here."""
 _SPARE_WORDS: Final = (1, *(0,) * (SPARE - 1))
 _DATA: Final = object.__basicsize__  # where an ndarray keeps its address: NumPy's C interface fixes it, behind the head
 _read: Final = ctypes.c_size_t.from_address
@@ -64,14 +68,14 @@ def _address_is_known() -> bool:
 
 
 class Scratch:
-    """Uninitialised memory for one run, aligned to cache lines; freed with the object."""
+    """Uninitialised memory for one run, at `PLACE` in a page; freed with the object."""
 
     __slots__ = ("address", "owner")
 
     def __init__(self, size: int) -> None:
-        self.owner = np.empty(size + ALIGNMENT, np.uint8)
+        self.owner = np.empty(size + PAGE, np.uint8)
         start = address_of(self.owner)
-        self.address = start + -start % ALIGNMENT
+        self.address = start + (PLACE - start) % PAGE
 
 
 def carved(dtype: np.dtype, sizes: Sequence[int]) -> list[np.ndarray]:

@@ -56,9 +56,8 @@ def kernel(host: Host, dtype: str) -> Any:
         put(block, "runs", runs)
         put(block, "residual", 0)
         put(block, "finished", 0)
-        put(block, "ending", 0)
-        ends = get(args, "fused") == 1 and get(args, "mode") == RUNS
-        ends = ends and get(args, "residual") == 0 and get(args, "activation") == 0
+        # tall tiles are finished in their registers
+        ends = get(args, "fused") == 1 and get(args, "mode") == RUNS and get(args, "activation") == 0
         item = take(args, worker)
         while item < get(args, "items"):
             split = item % get(args, "splits")
@@ -154,21 +153,20 @@ def kernel(host: Host, dtype: str) -> Any:
                     put(block, "shift", get(args, "shift") + (group * rows + row) * size)
                     start = out + row * get(args, "out_row")
                     put(block, "out", get(args, "out") + start * size)
+                    if get(args, "residual") != 0:
+                        put(block, "residual", get(args, "residual") + (out + row * get(args, "residual_row")) * size)
                     step = 0
                     while step < steps:
-                        if ends:
-                            put(block, "ending", 1 if steps - step <= chain else 0)
+                        put(block, "ending", 1 if ends and kind == 0 and steps - step <= chain else 0)
                         put(block, "left", left + (row * steps + step) * size)
                         put(block, "offsets", offsets + step * 8)
                         put(block, "steps", smaller(chain, steps - step))
                         put(block, "resume", step)
                         call(word(table, 16 * kind + vectors), block, 0)
                         step += chain
-                    if ends:
-                        row += present
+                    row += present
+                    if ends and kind == 0:
                         continue
-                    if get(args, "residual") != 0:
-                        put(block, "residual", get(args, "residual") + (out + row * get(args, "residual_row")) * size)
                     turn = 0
                     if get(args, "mode") == ACROSS and kind < 2 and (masked == 1 or present == height):
                         turn = word(table, FINISH + 2 + kind)
@@ -179,7 +177,6 @@ def kernel(host: Host, dtype: str) -> Any:
                         call(turn, block, 0)
                     else:
                         call(word(table, FINISH + 1), block, args)
-                    row += present
                 position += block_vectors * lanes
             item = take(args, worker)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from topos_core.kernels.host import Host
+from topos_core.kernels.tiles import tiles
 from topos_core.kernels.vocabulary.across import across_module
 from topos_core.kernels.vocabulary.finish import finish_module
 from topos_core.kernels.vocabulary.scalar import SCALARS
@@ -23,4 +24,5 @@ def module(host: Host, symbol: str, dtype: str, shape: str, activation: str = "n
         return across_module(scalar, lanes, int(shape.removeprefix("across")), host.masked, activation, symbol)
     rows, vectors = map(int, shape.removeprefix("packed").split("x"))
     packed = shape.startswith("packed")
-    return tile_module(scalar, lanes, rows, vectors, symbol, packed=packed, ends=host.masked and not packed)
+    ends = host.masked and not packed and rows == tiles(host).tall  # others are rare, and an ending takes long to compile
+    return tile_module(scalar, lanes, rows, vectors, symbol, packed=packed, ends=ends)

@@ -112,9 +112,13 @@ class Runner:
         launch(self.kernel, template(ROWS, words), threads)
 
     def _row_slot(self) -> int:
-        """Counts what a row in scratch takes; 0 where rows are too long for it."""
+        """Counts bytes from one row in scratch to the other; 0 where rows are too long for it.
+
+        Half pages apart, so that loads of one never wait for stores to the other in another page.
+        """
         size = aligned(64 + self.extents.length * self.dtype.itemsize)
-        return size if self.residual is not None or (self.extents.inner == 1 and size <= ROW_BYTES) else 0
+        apart = size + (PAGE // 2 - size) % PAGE
+        return apart if self.residual is not None or (self.extents.inner == 1 and size <= ROW_BYTES) else 0
 
     def _slot_bytes(self) -> int:
         return aligned(max(SCRATCH_ROWS * COLUMNS * self.dtype.itemsize, 64 + 2 * self._row_slot()))

@@ -23,7 +23,7 @@ TILE: Final = (
     "sums",  # address of the tile's own rows of vectors * lanes
     "sums_stride",  # elements between them
     "resume",  # 1 adds to what stands in `sums`, 0 replaces it
-    "ending",  # 1 finishes the tile in its registers and stores it through `runs`: no residual, no activation
+    "ending",  # 1 finishes the tile in its registers and stores it through `runs`; no activation
     "vectors",  # registers per row, for `finish`
     "out",  # address of row 0, position 0
     "out_stride",  # elements between rows of `out`

@@ -16,6 +16,7 @@ from llvmlite import ir
 from topos_core.kernels.vocabulary.blocks import TILE, index
 from topos_core.kernels.vocabulary.emitter import INT64, Emitter
 from topos_core.kernels.vocabulary.scalar import Scalar
+from topos_core.kernels.vocabulary.tile_ending import Ending
 
 
 def tile_module(
@@ -75,7 +76,7 @@ class _Tile:
             ending = builder.icmp_signed("!=", self.word("ending"), self.number(0))
             with builder.if_else(ending) as (end, keep):
                 with end:
-                    self.end(self.resumed(resume, sums, places))
+                    Ending(self).write(self.resumed(resume, sums, places))
                 with keep:
                     self.keep(resume, sums, places)
         else:
@@ -106,31 +107,6 @@ class _Tile:
             merged.add_incoming(total, inside)
             totals.append(merged)
         return totals
-
-    def end(self, sums: list[Any]) -> None:
-        """Finishes registers and stores them; rows that do not exist are left out."""
-        builder, emitter = self.builder, self.emitter
-        out, stride, present = self.address("out"), self.word("out_stride"), self.word("rows")
-        scale, shift, limits = self.address("scale"), self.address("shift"), self.address("limits")
-        low, high = (emitter.splat(builder.load(builder.gep(limits, [self.number(k)]))) for k in range(2))
-        runs = builder.inttoptr(self.word("runs"), INT64.as_pointer())
-        words = [[builder.load(builder.gep(runs, [self.number(4 * v + k)])) for k in range(4)] for v in range(self.vectors)]
-        done = builder.append_basic_block("ended")
-        for r in range(self.rows):
-            if r:
-                following = builder.append_basic_block("row")
-                builder.cbranch(builder.icmp_signed("<", self.number(r), present), following, done)
-                builder.position_at_end(following)
-            factor, summand = (emitter.splat(builder.load(builder.gep(base, [self.number(r)]))) for base in (scale, shift))
-            row = builder.gep(out, [builder.mul(stride, self.number(r))])
-            for v, (first, bits, second, more) in enumerate(words):
-                value = emitter.fma(sums[r * self.vectors + v], factor, summand)
-                value = emitter.at_most(emitter.at_least(value, low), high)
-                emitter.masked_store(value, builder.gep(row, [first]), emitter.mask(bits))
-                with builder.if_then(builder.icmp_signed("!=", more, self.number(0))):
-                    emitter.masked_store(value, builder.gep(row, [second]), emitter.mask(more))
-        builder.branch(done)
-        builder.position_at_end(done)
 
     def places(self) -> list[Any]:
         builder, sums, stride = self.builder, self.address("sums"), self.word("sums_stride")
