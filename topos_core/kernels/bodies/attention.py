@@ -18,7 +18,7 @@ from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.totals import row_map_total, row_maximum
-from topos_core.kernels.vocabulary.transcendental import exp
+from topos_core.kernels.vocabulary.transcendental import exp_below
 
 get = reader(ATTENTION)
 put = writer(TILE)
@@ -38,7 +38,7 @@ def kernel(host: Host, dtype: str) -> Any:
     drop = row_map(host, scalar, (1, 1), lambda emitter, operands: emitter.mul(*operands))
     clear = row_map(host, scalar, (), lambda emitter, operands: operands[0], values=1)
     largest = row_maximum(host, scalar)
-    powers = row_map_total(host, scalar, lambda emitter, x, top: exp(emitter, emitter.sub(x, top)))
+    powers = row_map_total(host, scalar, lambda emitter, x, top: exp_below(emitter, emitter.sub(x, top)))
     scaled_powers = row_map_total(host, scalar, _scaled_power, values=2)
 
     def attend(args, worker):  # type: ignore[no-untyped-def]
@@ -154,4 +154,4 @@ def _scaled(emitter: Emitter, operands: Sequence[Any]) -> Any:
 def _scaled_power(emitter: Emitter, score: Any, scale: Any, top: Any) -> Any:
     """The product rounds as the largest one did: large ones would differ by more than exp can take."""
     builder = emitter.builder
-    return exp(emitter, builder.fsub(builder.fmul(score, scale), top))
+    return exp_below(emitter, builder.fsub(builder.fmul(score, scale), top))
