@@ -24,5 +24,6 @@ def module(host: Host, symbol: str, dtype: str, shape: str, activation: str = "n
         return across_module(scalar, lanes, int(shape.removeprefix("across")), host.masked, activation, symbol)
     rows, vectors = map(int, shape.removeprefix("packed").split("x"))
     packed = shape.startswith("packed")
-    ends = host.masked and not packed and rows == tiles(host).tall  # others are rare, and an ending takes long to compile
+    # an ending takes long to compile, and other heights are rare
+    ends = host.masked and not packed and rows == tiles(host).tall
     return tile_module(scalar, lanes, rows, vectors, symbol, packed=packed, ends=ends)

@@ -16,7 +16,7 @@ from llvmlite import ir
 from topos_core.kernels.vocabulary.blocks import TILE, index
 from topos_core.kernels.vocabulary.emitter import INT64, Emitter
 from topos_core.kernels.vocabulary.scalar import Scalar
-from topos_core.kernels.vocabulary.tile_ending import Ending
+from topos_core.kernels.vocabulary.tile_ending import write_ending
 
 
 def tile_module(
@@ -76,7 +76,7 @@ class _Tile:
             ending = builder.icmp_signed("!=", self.word("ending"), self.number(0))
             with builder.if_else(ending) as (end, keep):
                 with end:
-                    Ending(self).write(self.resumed(resume, sums, places))
+                    write_ending(self, self.resumed(resume, sums, places))
                 with keep:
                     self.keep(resume, sums, places)
         else:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from llvmlite import ir
-
 from topos_core.kernels.vocabulary.emitter import INT64
 
 
@@ -21,14 +19,23 @@ class _Run(NamedTuple):
     more: Any
 
 
-class Ending:
-    """Writes the end of a tile: `tile` gives `builder`, `emitter`, `rows`, `vectors`, and words of its block by name."""
+def write_ending(tile: Any, sums: list[Any]) -> None:
+    """Stores finished sums; rows that do not exist are left out.
+
+    Args:
+        tile: Gives `builder`, `emitter`, `rows`, `vectors`, and words of its block by name.
+        sums: Its registers, row by row.
+    """
+    _Ending(tile).write(sums)
+
+
+class _Ending:
+    """Writes the end of a tile."""
 
     def __init__(self, tile: Any) -> None:
         self.tile, self.builder, self.emitter = tile, tile.builder, tile.emitter
 
     def write(self, sums: list[Any]) -> None:
-        """Stores finished sums; rows that do not exist are left out."""
         builder, tile = self.builder, self.tile
         limits = tile.address("limits")
         self.low, self.high = (self.element(limits, k) for k in range(2))
