@@ -19,6 +19,10 @@ from topos_core.matching.symbol import Coefficient, power_of, quotient
 from topos_core.matching.template import Template
 
 
+Far = tuple[int, int, int]
+"""Where a try ended: (stage, steps that held, rank of the code)."""
+
+
 class Failure(NamedTuple):
     """Where a try ended: further is better, by (stage, steps that held, rank of the code)."""
 
@@ -410,9 +414,15 @@ class Attempt:
     def _is_one_extent(self, d: int, e: int) -> bool:
         return self.extents[d] == self.extents[e]
 
-    def whole(self) -> Attempt:
-        """Gives the try with all that it tells; see `recalled.Refusal`."""
-        return self
+    @property
+    def far(self) -> Far | None:
+        """Says how far the furthest failure came."""
+        return None if self.failure is None else self.failure[:3]
+
+    @property
+    def code(self) -> str | None:
+        """Gives the kind of the furthest failure."""
+        return None if self.failure is None else self.failure.code
 
     def covered(self) -> set[int]:
         """Collects the numbers of the functions that it holds."""

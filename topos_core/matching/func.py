@@ -73,15 +73,17 @@ class Func:
         behind: What it is but for casts and added zeros; None where it has none.
         local, links, strides: What `remembered.py` reads of it: the number of its local structure, its operands, and the
             coefficients in their maps.
+        first: What a try at it reads first, and what that try has met then (`met.Met`); None where there was none.
     """
 
     __slots__ = (
-        "adds_nothing", "behind", "constant", "heads", "kids", "kind", "links", "local", "maker", "name", "number",
+        "adds_nothing", "behind", "constant", "first", "heads", "kids", "kind", "links", "local", "maker", "name", "number",
         "reach", "reduced", "shape", "strides", "width", "written",
     )  # fmt: skip
 
     links: tuple[Func, ...]
     strides: tuple[int, ...]
+    first: tuple[tuple[int, ...], Any] | None
     heads: int
     reach: int
 
@@ -99,7 +101,7 @@ class Func:
         self.shape, self.reduced, self.maker = shape, reduced, -1
         self.written: tuple[Kid, ...] = ()
         self.adds_nothing = kind == "sum" and len(kids) == 1 and constant == 0
-        self.local = -1
+        self.local, self.first = -1, None
         bit = head(kind, name)
         heads = reach = 0
         width = len(kids)

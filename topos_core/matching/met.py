@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from itertools import count
 from typing import Any, Final
 
@@ -18,11 +19,17 @@ class Met:
 
     __slots__ = ("coefficients", "order", "places", "sorted")
 
-    def __init__(self, top: Func) -> None:
-        self.order = [top]
-        self.places = {top: 0}
-        self.coefficients: list[int] = []
-        self.sorted: list[int] = []
+    def __init__(self, order: list[Func], places: dict[Func, int], coefficients: list[int], ascending: list[int]) -> None:
+        self.order, self.places, self.coefficients, self.sorted = order, places, coefficients, ascending
+
+    @staticmethod
+    def of(top: Func) -> Met:
+        """Begins at the top of a try."""
+        return Met([top], {top: 0}, [], [])
+
+    def copy(self) -> Met:
+        """Gives one that goes on by itself."""
+        return Met(self.order.copy(), self.places.copy(), self.coefficients.copy(), self.sorted.copy())
 
     def reading(self, func: Func) -> tuple[int, ...]:
         """Reads a function: its local structure, where its operands stand among those that were met, and how the
@@ -62,13 +69,26 @@ class Locals:
         row: list[Any] = [func.kind, func.name, told(func.constant, False), len(func.shape), len(func.reduced)]
         links: list[Func] = []
         strides: list[int] = []
+
+        def marked(coefficient: int) -> Any:
+            strides.append(coefficient)
+
         for kids in (func.kids, func.written):
             row.append(len(kids))
             for one, map_, weight in kids:
                 links.append(one)
-                row += (one.kind, one.name, one.adds_nothing, _unscaled(map_, strides), told(weight, exact))
+                row += (one.kind, one.name, one.adds_nothing, restrided(map_, marked), told(weight, exact))
         func.links, func.strides = tuple(links), tuple(strides)
         func.local = self._known.setdefault(tuple(row), next(_NUMBERS))
+
+    def first(self, func: Func) -> tuple[tuple[int, ...], Met]:
+        """Gives what every try at a function reads first: the function itself; what it has met then is not to be changed."""
+        if func.first is None:
+            if func.local < 0:
+                self.read(func)
+            met = Met.of(func)
+            func.first = met.reading(func), met
+        return func.first
 
 
 def extents(func: Func, place: int) -> tuple[int, ...]:
@@ -83,16 +103,15 @@ def told(number: Any, exact: bool) -> Any:
     return "number" if is_passed_on(number) else repr(number)
 
 
-def _unscaled(map_: Map, strides: list[int]) -> Map:
-    """Puts a mark for every coefficient of a digit that is a product of extents, and lists those."""
+def restrided(map_: Map, put: Callable[[int], Any]) -> Map:
+    """Puts something in the place of every coefficient of a digit that is a product of extents, in their order."""
     if all(type(one) is int for one in map_):
         return map_
     out: list[Any] = []
     for one in map_:
-        if type(one) is not int:
-            offset, terms = one  # type: ignore[misc]
-            strides += [c for _, c in terms if c > 1]
-            out.append((offset, tuple([(digit, c if c <= 1 else None) for digit, c in terms])))
-        else:
+        if type(one) is int:
             out.append(one)
+        else:
+            offset, terms = one  # type: ignore[misc]
+            out.append((offset, tuple([(digit, put(c) if c > 1 else c) for digit, c in terms])))
     return tuple(out)

@@ -45,7 +45,7 @@ def sifted(keys: Keys, recognised: Recognised) -> tuple[list[Missed], Mapping[tu
         if missed.template.lookalike is None and (missed.template.silent or not missed.template.anchors):
             continue
         others = [match for match in around if keys.funcs[match.root].number not in anchors]  # a part is no explanation
-        code = missed.failure.code
+        code = missed.code
         if code in _STRUCTURE and others:
             continue
         if code != "axis-mixed" and any(len(match.attempt.covered()) >= missed.held for match in others):
@@ -88,9 +88,9 @@ def _outermost(missed: Sequence[Missed]) -> list[Missed]:
 def _stop(match: Found, missed: Missed, stopped: dict[tuple[str, int], list[Missed]]) -> None:
     """Keeps a failure above a full match of the same pattern where it tells why one more hole was not taken in."""
     more = set(missed.template.holes) > set(match.template.holes)
-    if missed.template.silent and (missed.failure.code != "axis" or _is_whole(match, missed)):
+    if missed.template.silent and (missed.code != "axis" or _is_whole(match, missed)):
         return
-    if more and missed.template.form is match.template.form and missed.failure.code in _ONE_MORE_HOLE:
+    if more and missed.template.form is match.template.form and missed.code in _ONE_MORE_HOLE:
         stopped.setdefault((match.identifier, match.root), []).append(missed)
 
 
@@ -111,4 +111,4 @@ def _anchors(keys: Keys, recognised: Recognised, missed: Missed) -> list[int]:
 
 
 def _key(missed: Missed) -> tuple[int, int, int]:
-    return missed.failure[:3]
+    return missed.far

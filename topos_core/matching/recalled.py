@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from topos_core.matching.attempt import Attempt, Failure, Held
+from topos_core.matching.attempt import Attempt, Failure, Far, Held
 from topos_core.matching.func import Func, Kid, Map, heads_within
 from topos_core.matching.labelling import labelled
 from topos_core.matching.met import Met
@@ -50,16 +50,27 @@ class Outcome(NamedTuple):
 class Refusal:
     """A try that is known to fail, without what it would tell: that is put together where somebody asks."""
 
-    __slots__ = ("_known", "_met", "_script", "_template", "choices", "compared", "failure", "stage")
+    __slots__ = ("_known", "_met", "_script", "_template", "_whole", "choices", "code", "compared", "far", "stage", "top")
+
+    far: Far | None
+    code: str | None
 
     def __init__(self, known: Outcome, template: Template, met: Met, script: Script) -> None:
-        self.stage, self.choices, self.compared = known.stage, known.choices, known.compared
-        self.failure = None if known.failure is None else known.failure[:3]
+        self.stage, self.choices, self.compared, self.top = known.stage, known.choices, known.compared, met.order[0]
+        failure = known.failure
+        self.far, self.code = (None, None) if failure is None else ((failure[0], failure[1], failure[2]), failure[3])
         self._known, self._template, self._met, self._script = known, template, met, script
+        self._whole: Recalled | None = None
 
-    def whole(self) -> Attempt:
-        """Gives the try as it would have been made."""
-        return Recalled(self._known, self._template, self._met, self._script)
+    def __getattr__(self, name: str) -> Any:
+        """Asks the try as it would have been made."""
+        if self._whole is None:
+            self._whole = Recalled(self._known, self._template, self._met, self._script)
+        return getattr(self._whole, name)
+
+    def covered(self) -> set[int]:
+        """Collects the numbers of the functions that it holds."""
+        return covered(self._known, self._met)
 
 
 class Recalled(Attempt):
@@ -120,8 +131,13 @@ class Recalled(Attempt):
 
     def covered(self) -> set[int]:
         """Collects the numbers of the functions that it holds."""
-        order = self._met.order
-        return {order[k].number for k in self._outcome.covered}
+        return covered(self._outcome, self._met)
+
+
+def covered(known: Outcome, met: Met) -> set[int]:
+    """Collects the numbers of the functions that a try held."""
+    order = met.order
+    return {order[k].number for k in known.covered}
 
 
 class Nearest(NamedTuple):

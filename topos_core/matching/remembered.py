@@ -72,34 +72,44 @@ class Memory:
 
     def _recalled(self, template: Template, script: Script | None, func: Func) -> tuple[Outcome | None, Met]:
         """Follows the readings of a try to its end; None where it is not known, or cannot be kept."""
-        met = Met(func)
+        reading, met = self._locals.first(func)
         start = self._paths.get((template, script))
         if start is None:
             self._paths[template, script] = _Node()
             return None, met
-        node: _Node | None = start if start.ask is not None else None
-        order = met.order
+        following = start.next
+        if start.ask is None:
+            node: _Node | None = None
+        elif reading in following:
+            node = following[reading]
+        else:
+            following[reading] = None
+            return None, met
+        is_own = False
         while node is not None:
             ask = node.ask
             if ask is None:
                 return node.outcome, met
+            told: Any
             if type(ask) is int:
-                one = order[ask]
+                if not is_own:
+                    met, is_own = met.copy(), True
+                one = met.order[ask]
                 if one.local < 0:
                     self._locals.read(one)
-                reading: Any = met.reading(one)
+                told = met.reading(one)
             elif len(ask) == 3:
                 is_less, first, second = ask
                 a, b = length(first, met.coefficients), length(second, met.coefficients)
-                reading = a < b if is_less else a == b
+                told = a < b if is_less else a == b
             else:
                 (a, i), (b, j) = ask
-                reading = extents(order[a], a)[i] == extents(order[b], b)[j]
+                told = extents(met.order[a], a)[i] == extents(met.order[b], b)[j]
             following = node.next
-            if reading not in following:
-                following[reading] = None
+            if told not in following:
+                following[told] = None
                 return None, met
-            node = following[reading]
+            node = following[told]
         return self._traced(start, Tracing(self._locals, func, template, script))
 
     def _traced(self, node: _Node, tracing: Tracing) -> tuple[Outcome | None, Met]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from topos_core.matching.attempt import NUMBERS, STRUCTURE, Attempt, Failure
+from topos_core.matching.attempt import NUMBERS, STRUCTURE, Attempt, Failure, Far
 from topos_core.matching.binding import Found, found
 from topos_core.matching.core import WIDEST, Keys
 from topos_core.matching.declared import Term
@@ -24,6 +24,9 @@ REPLAYS: Final = 6
 """Tries of one template at one value: structure is settled before digits and numbers, which may ask for another order."""
 
 _FAR: Final = LEVEL * (DEPTH - 1)
+
+_NAMED: Final[Far] = (NUMBERS + 1, 1 << 20, 0)
+"""A look-alike that matched tells more than any failure."""
 
 SLACK: Final = 2
 """Levels that a spelling may put between a root and an anchor beside the template's own."""
@@ -44,8 +47,24 @@ class Missed:
     identifier: str
     template: Template
     root: int
-    failure: Failure
-    attempt: Attempt
+    far: Far
+    attempt: Attempt | Refusal
+
+    @property
+    def code(self) -> str | None:
+        """Gives the kind of difference."""
+        lookalike = self.template.lookalike
+        return self.attempt.code if lookalike is None else lookalike.code
+
+    @property
+    def failure(self) -> Failure:
+        """Gives what was needed and what was found; of a look-alike that there is one."""
+        lookalike = self.template.lookalike
+        if lookalike is not None:
+            return Failure(*self.far, lookalike.code, None, None, self.attempt.top)
+        failure = self.attempt.failure
+        assert failure is not None  # else nothing was missed
+        return failure
 
     @property
     def held(self) -> int:
@@ -226,8 +245,7 @@ def _at(
 ) -> None:
     coefficient = keys.coefficients[value]
     hits: set[str] = set()  # of names and of families
-    near: dict[str, tuple[tuple[Any, ...], Attempt, _Entry]] = {}  # how far it came, the try and what was tried
-    above: dict[tuple[str, int], bool] = {}
+    failed: list[tuple[_Entry, Attempt | Refusal]] = []
     for entry in entries:
         template = entry.template
         if entry.family in hits:
@@ -240,8 +258,7 @@ def _at(
             assert isinstance(attempt, Attempt)
             if template.lookalike is not None:
                 if template.term.worth is None or template.term.worth(keys, attempt):
-                    failure = Failure(NUMBERS + 1, 1 << 20, 0, template.lookalike.code, None, None, func)
-                    result.missed.append(Missed(entry.name, template, value, failure, attempt))
+                    result.missed.append(Missed(entry.name, template, value, _NAMED, attempt))
                 continue
             own = template.term.own
             if own is not None and not own(keys, attempt):
@@ -253,21 +270,36 @@ def _at(
                 if isinstance(coefficient, float):
                     matched[template.form, func.number] = matched[entry.name, func.number] = coefficient
             continue
-        far = attempt.failure
-        if far is None or template.lookalike is not None or entry.name in hits:
+        if attempt.far is None or template.lookalike is not None or entry.name in hits:
             continue
         if entry.is_silent and attempt.stage == STRUCTURE:
             continue  # all that could be told is which axis is wrong
+        failed.append((entry, attempt))
+    if failed:
+        tries = [one for one in failed if one[0].name not in hits]  # a form that matched says it all
+        result.missed += _furthest(keys, value, func, tries, matched, result)
+
+
+def _furthest(
+    keys: Keys,
+    value: int,
+    func: Func,
+    tries: Sequence[tuple[_Entry, Attempt | Refusal]],
+    matched: dict[tuple[Any, int], float],
+    result: Recognised,
+) -> list[Missed]:
+    """Gives of each pattern that failed the try that came furthest, where it is worth telling."""
+    near: dict[str, Missed] = {}
+    above: dict[tuple[str, int], bool] = {}
+    for entry, attempt in tries:
+        far = attempt.far
         best = near.get(entry.name)
-        if best is not None and far[:3] <= best[0]:
+        if far is None or (best is not None and far <= best.far):
             continue
-        if _is_near(entry, func, matched, result, above):
-            whole, worth = attempt.whole(), template.term.worth
-            if worth is None or worth(keys, whole):
-                near[entry.name] = far[:3], whole, entry
-    for _, attempt, entry in near.values():
-        if entry.name not in hits and attempt.failure is not None:
-            result.missed.append(Missed(entry.name, entry.template, value, attempt.failure, attempt))
+        worth = entry.template.term.worth
+        if _is_near(entry, func, matched, result, above) and (worth is None or worth(keys, attempt)):
+            near[entry.name] = Missed(entry.name, entry.template, value, far, attempt)
+    return list(near.values())
 
 
 def _settled(match: Found | None) -> Found | None:
@@ -315,7 +347,7 @@ def _replayed(
         if isinstance(attempt, Attempt) and _holds(keys, value, func, attempt):
             return attempt, True
         if first is None or (
-            attempt.failure is not None and (first.failure is None or attempt.failure[:3] > first.failure[:3])
+            attempt.far is not None and (first.far is None or attempt.far > first.far)
         ):
             first = attempt
         if attempt.stage > STRUCTURE:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from topos_core.matching.attempt import DIGITS, Attempt
-from topos_core.matching.func import Func, Kid, Map, identity_map, is_cast
+from topos_core.matching.func import Func, Kid, identity_map, is_cast
 from topos_core.matching.labelling import labelled
-from topos_core.matching.met import EXACT, Locals, Met
+from topos_core.matching.met import EXACT, Locals, Met, restrided
 from topos_core.matching.passed import Passed, Stride, Trail, is_passed_on
 from topos_core.matching.recalled import Nearest, Outcome, Place, Script
 from topos_core.matching.symbol import Coefficient
@@ -39,7 +39,7 @@ class Tracing(Attempt):
 
     def __init__(self, locals_: Locals, func: Func, template: Template, script: Script | None) -> None:
         self._locals = locals_
-        self.met = Met(func)
+        self.met = Met.of(func)
         self.shadows: dict[Func, Shadow] = {}
         self.trail = Trail()
         self._anchor = script is None
@@ -85,23 +85,9 @@ class Tracing(Attempt):
         for k, (func, map_, weight) in enumerate(kids):
             passed = not exact and is_passed_on(weight)
             shown: Any = self._shadow(func)
-            yield Kid(shown, self._scaled(map_), Passed(which, place, k) if passed else weight)
+            yield Kid(shown, restrided(map_, self._stride), Passed(which, place, k) if passed else weight)
 
-    def _scaled(self, map_: Map) -> Map:
-        if all(type(one) is int for one in map_):
-            return map_
-        out: list[Any] = []
-        for one in map_:
-            if type(one) is not int:
-                offset, terms = one  # type: ignore[misc]
-                out.append((offset, tuple([(digit, self._stride(c)) for digit, c in terms])))
-            else:
-                out.append(one)
-        return tuple(out)
-
-    def _stride(self, coefficient: int) -> int:
-        if coefficient <= 1:
-            return coefficient
+    def _stride(self, coefficient: int) -> Stride:
         stride = Stride(coefficient)
         stride.made, stride.trail = self.met.coefficients.index(coefficient), self.trail
         return stride
