@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, overload
 
 if TYPE_CHECKING:  # servers read the names below from here, and load no NumPy
     from topos_core.cost.work import Work
@@ -27,6 +27,46 @@ class Envelope:
     relative: float
     absolute: float
     probe: str
+
+
+class Stages(Sequence["Stage"]):
+    """What runs one after the other for a match, put together when it is first read: of most matches nobody reads it."""
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], tuple[Stage, ...]]) -> None:
+        self._make = make
+        self._made: tuple[Stage, ...] | None = None
+
+    def _read(self) -> tuple[Stage, ...]:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    @overload
+    def __getitem__(self, place: int) -> Stage: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Stage, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Stage | tuple[Stage, ...]:
+        return self._read()[place]
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stages) and self._read() == other._read()
+
+    def __hash__(self) -> int:
+        return hash(self._read())
+
+    def __repr__(self) -> str:
+        return repr(self._read())
+
+
+NO_STAGES: Final = Stages(tuple)
+"""Of a kernel that copies nothing and holds nothing."""
 
 
 class Offer(NamedTuple):
@@ -58,7 +98,7 @@ class Offer(NamedTuple):
     any_order: bool = False
     in_place: tuple[str, ...] = ()
     range: Literal["shift", "f32"] | None = None
-    stages: tuple[Stage, ...] = ()
+    stages: Stages = NO_STAGES
     apart: Apart | None = None
 
     @property

@@ -18,7 +18,6 @@ from topos_core.matching.products import power
 from topos_core.matching.symbol import Coefficient, power_of, quotient
 from topos_core.matching.template import Template
 
-
 Far = tuple[int, int, int]
 """Where a try ended: (stage, steps that held, rank of the code)."""
 

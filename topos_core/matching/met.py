@@ -19,7 +19,9 @@ class Met:
 
     __slots__ = ("coefficients", "order", "places", "sorted")
 
-    def __init__(self, order: list[Func], places: dict[Func, int], coefficients: list[int], ascending: list[int]) -> None:
+    def __init__(
+        self, order: list[Func], places: dict[Func, int], coefficients: list[int], ascending: list[int]
+    ) -> None:
         self.order, self.places, self.coefficients, self.sorted = order, places, coefficients, ascending
 
     @staticmethod

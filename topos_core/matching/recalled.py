@@ -50,7 +50,19 @@ class Outcome(NamedTuple):
 class Refusal:
     """A try that is known to fail, without what it would tell: that is put together where somebody asks."""
 
-    __slots__ = ("_known", "_met", "_script", "_template", "_whole", "choices", "code", "compared", "far", "stage", "top")
+    __slots__ = (
+        "_known",
+        "_met",
+        "_script",
+        "_template",
+        "_whole",
+        "choices",
+        "code",
+        "compared",
+        "far",
+        "stage",
+        "top",
+    )
 
     far: Far | None
     code: str | None

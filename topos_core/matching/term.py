@@ -346,9 +346,7 @@ def _replayed(
         result.compared += attempt.compared
         if isinstance(attempt, Attempt) and _holds(keys, value, func, attempt):
             return attempt, True
-        if first is None or (
-            attempt.far is not None and (first.far is None or attempt.far > first.far)
-        ):
+        if first is None or (attempt.far is not None and (first.far is None or attempt.far > first.far)):
             first = attempt
         if attempt.stage > STRUCTURE:
             for at in range(len(script), len(attempt.choices)):

@@ -13,7 +13,7 @@ from topos_core.kernels.convolution.reading import ReadAlike, ReadKernel, convol
 from topos_core.kernels.convolution.winograd import products_of, whole_tiles
 from topos_core.kernels.cores.offering import Cost, blended
 from topos_core.kernels.envelopes import envelope, unmeasured
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.scratch import Reading, Stage, Written, computed, moved_result
 from topos_core.matching.facts import ConvolutionFacts, DepthwisePointwiseFacts
 from topos_core.matching.formula import WITHOUT_FUNCTIONS
@@ -46,17 +46,21 @@ def offer_convolution(
         return unfit
     tiled = by_tiles(tape, match, facts, terms.off)
     counted = _counted(facts, _lanes(tape, match))
-    cost = Cost(products_of(problem(facts)), TILED_EFFICIENCY) if tiled else counted.cost
-    kernel, root, whole = tape.ops[match.bindings["kernel"]].type, tape.ops[match.root].type, problem(facts)
-    runs = [whole_tiles(whole)] if tiled else [phase.problem for phase in phases_of(whole)] or [whole]
-    image = read_image(root.dtype, facts, whole, runs, tiled)
+    whole = counted.whole
+    cost = Cost(products_of(whole), TILED_EFFICIENCY) if tiled else counted.cost
+    kernel, root = tape.ops[match.bindings["kernel"]].type, tape.ops[match.root].type
     labels = ("b", "g", "f", *(role for role in whole.roles if role))
+
+    def stages() -> tuple[Stage, ...]:
+        runs = [whole_tiles(whole)] if tiled else [phase.problem for phase in phases_of(whole)] or [whole]
+        image = read_image(root.dtype, facts, whole, runs, tiled)
+        return (convolution_stage(facts, root, image, labels, "residual" in match.bindings),)
+
     return _priced(
         tape, match, terms, kernel=TILED if tiled else counted.kernel, measured_as=WINOGRAD if tiled else match.pattern,
         cost=cost._replace(flops=cost.flops + extra_flops) if extra_flops else cost, transcendentals=transcendentals,
         extra_bytes=extra_bytes + (3 * kernel.bytes if tiled else 0),
-        planes=counted.plane_elements * _computed_bytes(tape, match),
-        stages=(convolution_stage(facts, root, image, labels, "residual" in match.bindings),),
+        planes=counted.plane_elements * _computed_bytes(tape, match), stages=Stages(stages),
         apart=Written(facts.result, labels) if _writes_apart(whole, root.dtype) else None,
     )  # fmt: skip
 
@@ -74,8 +78,9 @@ def _writes_apart(convolution: Problem, dtype: str) -> bool:
 
 
 class _Counted(NamedTuple):
-    """What the direct kernel of a convolution costs, its name, and the elements of the planes that it copies."""
+    """A convolution's geometry, what its direct kernel costs, its name, and the elements of the planes that it copies."""
 
+    whole: Problem
     cost: Cost
     kernel: str
     plane_elements: int
@@ -85,7 +90,7 @@ class _Counted(NamedTuple):
 def _counted(facts: ConvolutionFacts, lanes: int) -> _Counted:
     convolution = problem(facts)
     cost = Cost(least_flops(convolution), _efficiency(convolution, lanes))
-    return _Counted(cost, _name(convolution), _plane_elements(convolution))
+    return _Counted(convolution, cost, _name(convolution), _plane_elements(convolution))
 
 
 def offer_separable(tape: Tape, match: Match, facts: DepthwisePointwiseFacts, terms: Terms) -> Offer | Decline:
@@ -107,7 +112,7 @@ def offer_separable(tape: Tape, match: Match, facts: DepthwisePointwiseFacts, te
         tape, match, terms, kernel="depthwise convolution in the cache of the pointwise one", measured_as=match.pattern,
         cost=blended(costs), transcendentals=transcendentals, extra_bytes=root.bytes if facts.pointwise.residual else 0,
         planes=_plane_elements(first) * _computed_bytes(tape, match) if strided else 0,
-        stages=(Stage(_separable_reads(match, facts, first, root.dtype), *moved_result(root, True)),),
+        stages=Stages(lambda: (Stage(_separable_reads(match, facts, first, root.dtype), *moved_result(root, True)),)),
     )  # fmt: skip
 
 
@@ -150,7 +155,7 @@ def _priced(
     transcendentals: int,
     extra_bytes: int,
     planes: int,
-    stages: tuple[Stage, ...],
+    stages: Stages,
     apart: Written | None = None,
 ) -> Offer | Decline:
     """Offers a kernel, unless its error is unknown or bits are asked for.

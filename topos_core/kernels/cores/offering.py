@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from topos_core.cost.work import Work
 from topos_core.kernels.envelopes import envelope, unmeasured
-from topos_core.kernels.kernel import Decline, Offer, Terms
-from topos_core.kernels.scratch import Stage
+from topos_core.kernels.kernel import NO_STAGES, Decline, Offer, Stages, Terms
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import FLOATS
@@ -40,7 +39,7 @@ def offer_core(
     copied: bool = False,
     between: int = 0,
     held: int | None = None,
-    stages: tuple[Stage, ...] = (),
+    stages: Stages = NO_STAGES,
     calls: float = 1.0,
 ) -> Offer | Decline:
     """Prices a kernel that reads its bindings once and writes the root.

@@ -8,7 +8,7 @@ from topos_core.cost.work import Work
 from topos_core.kernels.envelopes import envelope, unmeasured
 from topos_core.kernels.expressions.programs import exponent, jumps, missing, rounded, standing_on
 from topos_core.kernels.expressions.runner import stage_of
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.matching.expression import REDUCTIONS, ExpressionFacts, Step
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -57,7 +57,7 @@ def offer_expression(tape: Tape, match: Match, terms: Terms, kernel: str) -> Off
     return Offer(
         kernel=kernel, work=_work(tape, match), exact=not inexact, envelope=measured, efficiency=_efficiency(facts),
         calls=CALLS + _rows(facts) * ROW_SECONDS / 4e-6, in_place=_in_place(tape, match),
-        stages=(stage_of(tape, match),),
+        stages=Stages(lambda: (stage_of(tape, match),)),
     )  # fmt: skip
 
 

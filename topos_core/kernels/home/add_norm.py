@@ -14,7 +14,7 @@ import numpy as np
 
 from topos_core.kernels.cores.offering import offer_core
 from topos_core.kernels.cores.rows import copies, make_runner, stage_of
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -29,7 +29,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     return offer_core(
         tape, match, terms, kernel="a sum and two passes over a row in the cache", flops=10 * root.size,
         transcendentals=match.facts.extents["k"], efficiency=0.5, copied=copied,
-        stages=(stage_of(match.facts, root, ("k", "n"), copied, "residual"),),
+        stages=Stages(lambda: (stage_of(match.facts, root, ("k", "n"), copied, "residual"),)),
     )  # fmt: skip
 
 

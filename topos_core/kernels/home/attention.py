@@ -15,7 +15,7 @@ import numpy as np
 from topos_core.kernels.attention.offering import attention_cost, attention_stage
 from topos_core.kernels.attention.runner import make_runner
 from topos_core.kernels.cores.offering import offer_core
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -23,12 +23,11 @@ from topos_core.tape.tape import Tape
 
 def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     """Offers the kernel that keeps scores in the cache."""
-    stages = (attention_stage(match.facts, tape.ops[match.root].type),)
     cost, transcendentals = attention_cost(match.facts)
     return offer_core(
         tape, match, terms, kernel="blocks of query rows, scores in the cache", flops=cost.flops,
         transcendentals=transcendentals, efficiency=cost.efficiency,
-        stages=stages,
+        stages=Stages(lambda: (attention_stage(match.facts, tape.ops[match.root].type),)),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from topos_core.kernels.cores.losses import cross_entropy, entropy_stage
 from topos_core.kernels.cores.offering import offer_core
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -23,7 +23,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     return offer_core(
         tape, match, terms, kernel="losses of rows in the cache", flops=6 * rows * columns,
         transcendentals=rows * (columns + 1), efficiency=0.5,
-        stages=(entropy_stage(match.facts, tape.ops[match.bindings["logits"]].type.dtype),),
+        stages=Stages(lambda: (entropy_stage(match.facts, tape.ops[match.bindings["logits"]].type.dtype),)),
     )  # fmt: skip
 
 

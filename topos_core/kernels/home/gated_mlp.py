@@ -14,7 +14,7 @@ import numpy as np
 
 from topos_core.kernels.cores.offering import Cost, blended, offer_core
 from topos_core.kernels.cores.shape import memory_order
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.products.gated import make_runner
 from topos_core.kernels.products.offering import is_known, layer_cost
@@ -48,17 +48,19 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     total = blended([*costs, Cost(4 * size, 0.5)])
     inner = sum(getattr(facts, name).extents["b"] * getattr(facts, name).extents["n"] for name in layers.values())
     root, running = tape.ops[match.root].type, computed(dtype)
-    stages = stages_of({"gate": facts.gate, "up": facts.up}, layers, running)
+
+    def stages() -> tuple[Stage, ...]:
+        found = stages_of({"gate": facts.gate, "up": facts.up}, layers, running)
+        if facts.down is not None:
+            return (*found, stage_of(facts.down, root, None, "down_weight"))
+        return (*found, Stage(bringing=root.bytes)) if running != dtype else found
+
     held = inner + (size if "gate" in facts.parts else 0)  # else the product lies where the gate lay
-    if facts.down is not None:
-        stages += (stage_of(facts.down, root, None, "down_weight"),)
-    elif running != dtype:
-        stages += (Stage(bringing=root.bytes),)
     return offer_core(
         tape, match, terms, kernel=f"{len(names)} products in register tiles, the gate between them", flops=total.flops,
         transcendentals=0 if facts.activation in WITHOUT_FUNCTIONS else 2 * size, efficiency=total.efficiency,
         calls=len(names) + 1.0, between=inner * numpy_dtype(running).itemsize,
-        held=held * numpy_dtype(running).itemsize, stages=stages,
+        held=held * numpy_dtype(running).itemsize, stages=Stages(stages),
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from topos_core.kernels.cores.maps import make_runner, stage_of
 from topos_core.kernels.cores.offering import offer_core
 from topos_core.kernels.cores.shape import same_order
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -33,7 +33,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     return offer_core(
         tape, match, terms, kernel="one pass in vector registers", flops=8 * size, transcendentals=transcendentals,
         efficiency=0.7, copied=same_order(match.facts) is None,
-        stages=(stage_of(match.facts, tape.ops[match.root].type),),
+        stages=Stages(lambda: (stage_of(match.facts, tape.ops[match.root].type),)),
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from topos_core.kernels.cores.groups import make_runner, needs_copy
 from topos_core.kernels.cores.offering import offer_core
 from topos_core.kernels.cores.rows import stage_of
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -30,7 +30,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     return offer_core(
         tape, match, terms, kernel="two passes over a group in the cache", flops=9 * root.size,
         transcendentals=match.facts.extents["n"], efficiency=0.5,
-        copied=copied, stages=(stage_of(match.facts, root, (*KEPT, *REDUCED), copied),),
+        copied=copied, stages=Stages(lambda: (stage_of(match.facts, root, (*KEPT, *REDUCED), copied),)),
     )  # fmt: skip
 
 

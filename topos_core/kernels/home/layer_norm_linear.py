@@ -13,10 +13,11 @@ import numpy as np
 from topos_core.kernels.convolution.activations import epilogue
 from topos_core.kernels.cores import rows
 from topos_core.kernels.cores.offering import Cost, blended, offer_core
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.products import runner as products
 from topos_core.kernels.products.offering import is_known, layer_cost
+from topos_core.kernels.scratch import Stage
 from topos_core.matching.facts import NormLinearFacts
 from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.match import Match
@@ -49,16 +50,19 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
         [Cost(9 * normalised.size, 0.5), layer._replace(flops=layer.flops + (4 if hard else 0) * root.size)]
     )
     copied = rows.copies(facts.norm, ("n",), columns=True)
-    stages = (
-        rows.stage_of(facts.norm, normalised, ("k", "n"), copied),
-        products.stage_of(facts.linear, root, "norm", "weight"),
-    )
+
+    def stages() -> tuple[Stage, ...]:
+        return (
+            rows.stage_of(facts.norm, normalised, ("k", "n"), copied),
+            products.stage_of(facts.linear, root, "norm", "weight"),
+        )
+
     # the norm is a named result: a buffer of the run, not scratch
     return offer_core(
         tape, match, terms, kernel=f"rows normalised in the cache, register tiles over {facts.linear.extents['r']} products",
         flops=total.flops, transcendentals=facts.norm.extents["k"] + (2 * root.size if hard else 0),
         efficiency=total.efficiency, copied=copied, between=normalised.bytes, held=0,
-        calls=2.0, stages=stages,
+        calls=2.0, stages=Stages(stages),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from topos_core.kernels.cores.offering import offer_core
 from topos_core.kernels.cores.rows import copies, make_runner, stage_of
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -24,7 +24,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     return offer_core(
         tape, match, terms, kernel="log_softmax in the cache, along rows or columns", flops=4 * size, transcendentals=2 * size,
         efficiency=0.6, copied=copied,
-        stages=(stage_of(match.facts, tape.ops[match.root].type, ("k", "n"), copied),),
+        stages=Stages(lambda: (stage_of(match.facts, tape.ops[match.root].type, ("k", "n"), copied),)),
     )  # fmt: skip
 
 

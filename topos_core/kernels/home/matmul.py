@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from topos_core.kernels.cores.offering import offer_core
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.products.batched import LABELS, make_batched, moved, stage_of
 from topos_core.kernels.products.offering import product_cost
@@ -27,7 +27,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     return offer_core(
         tape, match, terms, kernel=f"{batches} products in register tiles", flops=cost.flops, transcendentals=0,
         efficiency=cost.efficiency, copied=copied,
-        stages=(stage_of(match.facts, tape.ops[match.root].type),),
+        stages=Stages(lambda: (stage_of(match.facts, tape.ops[match.root].type),)),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from topos_core.kernels.cores.losses import squared_difference, squared_stage
 from topos_core.kernels.cores.offering import offer_core
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -22,7 +22,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     size = match.facts.extents["n"]
     return offer_core(
         tape, match, terms, kernel="squares summed in registers", flops=3 * size, transcendentals=0, efficiency=0.7,
-        stages=(squared_stage(match.facts, tape.ops[match.root].type.dtype),),
+        stages=Stages(lambda: (squared_stage(match.facts, tape.ops[match.root].type.dtype),)),
     )  # fmt: skip
 
 

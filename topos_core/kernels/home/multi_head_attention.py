@@ -16,12 +16,12 @@ from topos_core.kernels.attention import runner as attention
 from topos_core.kernels.attention.block import Runner
 from topos_core.kernels.attention.offering import attention_cost, attention_stage
 from topos_core.kernels.cores.offering import blended, offer_core
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.products.offering import is_known, layer_cost
 from topos_core.kernels.products.projections import distinct, make_layer, make_projections, stages_of
 from topos_core.kernels.products.runner import stage_of
-from topos_core.kernels.scratch import computed
+from topos_core.kernels.scratch import Stage, computed
 from topos_core.matching.facts import MultiHeadFacts
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -42,16 +42,19 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     inner = sum(getattr(facts, name).extents["b"] * getattr(facts, name).extents["n"] for name in layers.values())
     inner += facts.output.extents["b"] * facts.output.extents["r"]
     root, running = tape.ops[match.root].type, computed(dtype)
-    heads = TensorType(running, (facts.output.extents["b"], facts.output.extents["r"]))
-    stages = (
-        *stages_of({"query": facts.query, "key": facts.key, "value": facts.value}, layers, running),
-        attention_stage(facts.attention, heads, bound=False),
-        stage_of(facts.output, root, None, "output_weight"),
-    )
+
+    def stages() -> tuple[Stage, ...]:
+        heads = TensorType(running, (facts.output.extents["b"], facts.output.extents["r"]))
+        return (
+            *stages_of({"query": facts.query, "key": facts.key, "value": facts.value}, layers, running),
+            attention_stage(facts.attention, heads, bound=False),
+            stage_of(facts.output, root, None, "output_weight"),
+        )
+
     return offer_core(
         tape, match, terms, kernel=f"{len(names)} products in register tiles, attention with scores in the cache",
         flops=total.flops, transcendentals=transcendentals, efficiency=total.efficiency, calls=len(names) + 1.0,
-        between=inner * numpy_dtype(running).itemsize, stages=stages,
+        between=inner * numpy_dtype(running).itemsize, stages=Stages(stages),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from topos_core.kernels.cores.offering import offer_core
 from topos_core.kernels.cores.rows import copies, make_runner, stage_of
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -24,7 +24,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     return offer_core(
         tape, match, terms, kernel="two passes over a row in the cache", flops=9 * root.size,
         transcendentals=match.facts.extents["k"], efficiency=0.5, copied=copied,
-        stages=(stage_of(match.facts, tape.ops[match.root].type, ("k", "n"), copied),),
+        stages=Stages(lambda: (stage_of(match.facts, tape.ops[match.root].type, ("k", "n"), copied),)),
     )  # fmt: skip
 
 

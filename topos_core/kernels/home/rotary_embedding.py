@@ -11,7 +11,7 @@ import numpy as np
 
 from topos_core.kernels.cores.offering import offer_core
 from topos_core.kernels.cores.turns import make_runner, stage_of
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -25,7 +25,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     beside = ends <= {("p", "h")} or (forwards and ends <= {("h", "p")})  # others are turned pair by pair
     return offer_core(
         tape, match, terms, kernel="one pass over pairs", flops=3 * size, transcendentals=0,
-        efficiency=0.5 if beside else 0.1, stages=(stage_of(match.facts, tape.ops[match.root].type),),
+        efficiency=0.5 if beside else 0.1, stages=Stages(lambda: (stage_of(match.facts, tape.ops[match.root].type),)),
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from topos_core.kernels.convolution.engine import Epilogue
 from topos_core.kernels.cores.offering import offer_core
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.launch import address_of
 from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.products.engine import Product, Right
@@ -85,7 +85,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
         transcendentals=0, efficiency=cost.efficiency,
         between=elements * numpy_dtype(dtype).itemsize,  # the common result, and right operands laid beside each other
         held=elements * numpy_dtype(running).itemsize, calls=CALLS,
-        stages=(Stage((("x", Read(running)),), bringing=brought),),
+        stages=Stages(lambda: (Stage((("x", Read(running)),), bringing=brought),)),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.kernels.envelopes import envelope, unmeasured
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.windows.passes import passes
 from topos_core.kernels.windows.runner import Runner, apart_of, make_runner, stage_of
@@ -64,7 +64,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
         exact=exact,
         envelope=measured,
         efficiency=0.25,
-        stages=(stage_of(facts, x, root),),
+        stages=Stages(lambda: (stage_of(facts, x, root),)),
         apart=apart_of(facts, x, root),
     )
 

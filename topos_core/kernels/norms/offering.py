@@ -6,7 +6,7 @@ from typing import Final
 
 from topos_core.cost.work import Work
 from topos_core.kernels.envelopes import envelope, unmeasured
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.norms.shape import NARROW, dense_extents, stage_of
 from topos_core.matching.facts import NormFacts
 from topos_core.matching.match import Match
@@ -58,6 +58,6 @@ def offer_norm(tape: Tape, match: Match, terms: Terms, *, training: bool) -> Off
         exact=False,
         envelope=measured,
         efficiency=_EFFICIENCY_ACROSS if across else 0.5 if training else 0.8,
-        stages=(stage_of(facts, root, training),),
+        stages=Stages(lambda: (stage_of(facts, root, training),)),
         calls=_CALLS_ACROSS if across else _CALLS_KNOWN if known else _CALLS,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from topos_core.kernels.cores.offering import Cost, offer_core
-from topos_core.kernels.kernel import Decline, Offer, Terms
+from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.products.runner import stage_of
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
@@ -22,7 +22,7 @@ def offer_linear(
     cost = layer_cost(facts, tape.ops[match.root].type.dtype, is_known(tape, match.bindings["w"]))
     return offer_core(
         tape, match, terms, kernel=f"register tiles over {facts.extents['r']} products", flops=cost.flops + flops,
-        transcendentals=transcendentals, efficiency=cost.efficiency, stages=(stage_of(facts, tape.ops[match.root].type),),
+        transcendentals=transcendentals, efficiency=cost.efficiency, stages=Stages(lambda: (stage_of(facts, tape.ops[match.root].type),)),
     )  # fmt: skip
 
 
