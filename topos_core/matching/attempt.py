@@ -17,6 +17,7 @@ from topos_core.matching.func import Form, Func, Kid, Map, composed, heads_withi
 from topos_core.matching.products import power
 from topos_core.matching.symbol import Coefficient, power_of, quotient
 from topos_core.matching.template import Template
+from topos_core.matching.tuples import new_tuple
 
 Far = tuple[int, int, int]
 """Where a try ended: (stage, steps that held, rank of the code)."""
@@ -124,7 +125,7 @@ class Attempt:
         rank = _RANKS.get(code, 3)
         best = self.failure
         if best is None or (self.stage, self.steps, rank) > best[:3]:
-            self.failure = Failure(self.stage, self.steps, rank, code, expected, found, func)
+            self.failure = new_tuple(Failure, (self.stage, self.steps, rank, code, expected, found, func))
         return None
 
     # ---- structure
@@ -160,7 +161,7 @@ class Attempt:
             factor = self._assign(template, func, used(func.kids, map_), written)
         if factor is not None:
             self.steps += 1
-            self.held.append(Held(template, func, map_, factor))
+            self.held.append(new_tuple(Held, (template, func, map_, factor)))
         return factor
 
     def _match_apply(self, template: Func, func: Func, map_: Map) -> Coefficient | None:
@@ -431,7 +432,7 @@ class Attempt:
         """Keeps an equation for later; equal numbers are no equation."""
         if type(found) is float and type(expected) is float and found == expected:
             return
-        self.equations.append(Equation(found, expected, what, func))
+        self.equations.append(new_tuple(Equation, (found, expected, what, func)))
 
 
 _EITHER_WAY = frozenset(("maximum", "minimum", "compare:eq", "compare:ne"))
@@ -508,5 +509,5 @@ def _through(kind: str, kid: Kid, inside: Sequence[Kid]) -> list[Kid]:
     out = []
     for inner in inside:
         weight = inner.weight * kid.weight if kind == "sum" else power(inner.weight, kid.weight, count)
-        out.append(Kid(inner.func, composed(inner.map, kid.map), weight))
+        out.append(new_tuple(Kid, (inner.func, composed(inner.map, kid.map), weight)))
     return out

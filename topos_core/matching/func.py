@@ -73,7 +73,7 @@ class Func:
         behind: What it is but for casts and added zeros; None where it has none.
         local, links, strides: What `remembered.py` reads of it: the number of its local structure, its operands, and the
             coefficients in their maps.
-        first: What a try at it reads first, and what that try has met then (`met.Met`); None where there was none.
+        first: What every try at it reads first (`met.Reach`); None where there was none.
     """
 
     __slots__ = (
@@ -83,7 +83,7 @@ class Func:
 
     links: tuple[Func, ...]
     strides: tuple[int, ...]
-    first: tuple[tuple[int, ...], Any] | None
+    first: Any
     heads: int
     reach: int
 

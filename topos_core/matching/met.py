@@ -55,6 +55,19 @@ class Met:
         return tuple(out)
 
 
+class Reach:
+    """How far a try has read: the last reading, what was met by then, and what was read next.
+
+    Tries of several templates at one function read the same functions in the same order for a while, and share these.
+    """
+
+    __slots__ = ("met", "next", "reading")
+
+    def __init__(self, reading: tuple[int, ...], met: Met) -> None:
+        self.reading, self.met = reading, met
+        self.next: dict[int, Reach] = {}  # by the place of the function that is read
+
+
 _NUMBERS: Final = count()
 
 
@@ -83,14 +96,26 @@ class Locals:
         func.links, func.strides = tuple(links), tuple(strides)
         func.local = self._known.setdefault(tuple(row), next(_NUMBERS))
 
-    def first(self, func: Func) -> tuple[tuple[int, ...], Met]:
-        """Gives what every try at a function reads first: the function itself; what it has met then is not to be changed."""
+    def first(self, func: Func) -> Reach:
+        """Gives what every try at a function reads first: the function itself."""
         if func.first is None:
             if func.local < 0:
                 self.read(func)
             met = Met.of(func)
-            func.first = met.reading(func), met
-        return func.first
+            func.first = Reach(met.reading(func), met)
+        first: Reach = func.first
+        return first
+
+    def after(self, reach: Reach, place: int) -> Reach:
+        """Gives how far it is with one more of the functions that were met."""
+        following = reach.next.get(place)
+        if following is None:
+            met = reach.met.copy()
+            func = met.order[place]
+            if func.local < 0:
+                self.read(func)
+            following = reach.next[place] = Reach(met.reading(func), met)
+        return following
 
 
 def extents(func: Func, place: int) -> tuple[int, ...]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from topos_core.matching.attempt import Attempt, Failure, Far, Held
+from topos_core.matching.attempt import Attempt, Equation, Failure, Far, Held
 from topos_core.matching.func import Func, Kid, Map, heads_within
 from topos_core.matching.labelling import labelled
 from topos_core.matching.met import Met
 from topos_core.matching.passed import Passed, Stride, length, worked_out
 from topos_core.matching.template import Template
+from topos_core.matching.tuples import new_tuple
 
 Script = tuple[int, ...]
 """Which candidate comes first at each choice of a try."""
@@ -104,9 +105,14 @@ class Recalled(Attempt):
             self.bound = {hole: (order[k], map_) for hole, k, map_ in bound}
         self.scalars = {name: order[k] for name, k in known.scalars}
         self.reduced, self.alias, self.labels = known.reduced, known.alias, known.labels
-        self.equations = []
+        self.equations = equations = []
         for found, expected, what, k in known.equations:
-            self.equate(worked_out(found, order), worked_out(expected, order), what, order[k])
+            if type(found) is Passed:
+                found = worked_out(found, order)
+            if type(expected) is Passed:
+                expected = worked_out(expected, order)
+            if type(found) is not float or type(expected) is not float or found != expected:
+                equations.append(new_tuple(Equation, (found, expected, what, order[k])))
         self.signs = [(worked_out(one, order), sign, order[k]) for one, sign, k in known.signs]
         self.choices, self.steps, self.compared, self.stage = known.choices, known.steps, known.compared, known.stage
         self.front, self.fits = worked_out(known.front, order), known.fits

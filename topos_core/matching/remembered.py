@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.func import Func
-from topos_core.matching.met import Locals, Met, extents
+from topos_core.matching.met import Locals, Met, Reach, extents
 from topos_core.matching.passed import length
 from topos_core.matching.recalled import Outcome, Recalled, Refusal, Script
 from topos_core.matching.template import Template
@@ -42,6 +42,7 @@ class Memory:
         self._off = off
         self._paths: dict[Any, _Node] = {}
         self._locals = Locals()
+        self._recent: Reach | None = None
 
     def trim(self) -> None:
         """Forgets everything where there is too much of it."""
@@ -72,43 +73,32 @@ class Memory:
 
     def _recalled(self, template: Template, script: Script | None, func: Func) -> tuple[Outcome | None, Met]:
         """Follows the readings of a try to its end; None where it is not known, or cannot be kept."""
-        reading, met = self._locals.first(func)
+        reach = self._locals.first(func)
+        if reach is not self._recent:
+            if self._recent is not None:
+                self._recent.next.clear()  # tries at one function follow each other
+            self._recent = reach
         start = self._paths.get((template, script))
         if start is None:
             self._paths[template, script] = _Node()
-            return None, met
-        following = start.next
-        if start.ask is None:
-            node: _Node | None = None
-        elif reading in following:
-            node = following[reading]
-        else:
-            following[reading] = None
-            return None, met
-        is_own = False
+            return None, reach.met
+        node: _Node | None = start if start.ask is not None else None
+        is_first = True
+        told: Any = None
         while node is not None:
             ask = node.ask
             if ask is None:
-                return node.outcome, met
-            told: Any
+                return node.outcome, reach.met
             if type(ask) is int:
-                if not is_own:
-                    met, is_own = met.copy(), True
-                one = met.order[ask]
-                if one.local < 0:
-                    self._locals.read(one)
-                told = met.reading(one)
-            elif len(ask) == 3:
-                is_less, first, second = ask
-                a, b = length(first, met.coefficients), length(second, met.coefficients)
-                told = a < b if is_less else a == b
+                if not is_first:
+                    reach = self._locals.after(reach, ask)
+                is_first, told = False, reach.reading
             else:
-                (a, i), (b, j) = ask
-                told = extents(met.order[a], a)[i] == extents(met.order[b], b)[j]
+                told = _compared(ask, reach.met)
             following = node.next
             if told not in following:
                 following[told] = None
-                return None, met
+                return None, reach.met
             node = following[told]
         return self._traced(start, Tracing(self._locals, func, template, script))
 
@@ -125,6 +115,16 @@ class Memory:
             node = following
         node.outcome = outcome
         return outcome, tracing.met
+
+
+def _compared(ask: Any, met: Met) -> Any:
+    """Says how two strides, or two extents, that were met compare."""
+    if len(ask) == 3:
+        is_less, first, second = ask
+        a, b = length(first, met.coefficients), length(second, met.coefficients)
+        return a < b if is_less else a == b
+    (k, i), (n, j) = ask
+    return extents(met.order[k], k)[i] == extents(met.order[n], n)[j]
 
 
 class _Node:

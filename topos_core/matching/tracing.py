@@ -13,6 +13,7 @@ from topos_core.matching.passed import Passed, Stride, Trail, is_passed_on
 from topos_core.matching.recalled import Nearest, Outcome, Place, Script
 from topos_core.matching.symbol import Coefficient
 from topos_core.matching.template import Template
+from topos_core.matching.tuples import new_tuple
 
 
 def structured(attempt: Attempt) -> bool:
@@ -85,7 +86,7 @@ class Tracing(Attempt):
         for k, (func, map_, weight) in enumerate(kids):
             passed = not exact and is_passed_on(weight)
             shown: Any = self._shadow(func)
-            yield Kid(shown, restrided(map_, self._stride), Passed(which, place, k) if passed else weight)
+            yield new_tuple(Kid, (shown, restrided(map_, self._stride), Passed(which, place, k) if passed else weight))
 
     def _stride(self, coefficient: int) -> Stride:
         stride = Stride(coefficient)
