@@ -62,7 +62,8 @@ def merged(digits: Iterable[Digit]) -> Digits:
 def split(digit: Digit, inner: int) -> tuple[Digit, Digit]:
     """Splits a digit into (outer, inner) where `inner` divides its extent."""
     extent, coefficients = digit
-    return Digit(extent // inner, tuple([c * inner for c in coefficients])), Digit(inner, coefficients)
+    outer = new_tuple(Digit, (extent // inner, tuple([c * inner for c in coefficients])))
+    return outer, new_tuple(Digit, (inner, coefficients))
 
 
 def regrouped(digits: Sequence[Digit], extents: Sequence[int]) -> tuple[Digits, ...] | None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.matching.affine import Digit, Digits, Progression, merged, sliced
+from topos_core.matching.tuples import new_tuple
 from topos_core.matching.view import Bound, View
 
 
@@ -123,7 +124,7 @@ def _with_bound(view: View, axis: int, digit: Digit, bound: Bound) -> tuple[View
     """Adds a form that is the axis's one digit, bounded; gives the view and the digit with its new coefficient."""
     longer = Digit(digit.extent, (*digit.coefficients, 1))
     axes = tuple(
-        (longer,) if k == axis else tuple(Digit(d.extent, (*d.coefficients, 0)) for d in row)
+        (longer,) if k == axis else tuple([new_tuple(Digit, (extent, (*c, 0))) for extent, c in row])
         for k, row in enumerate(view.axes)
     )
     view = view._replace(
@@ -140,14 +141,19 @@ def _substituted(
     The last form is the bound that has just been added on the digit: it bounds the undivided number.
     """
     forms = len(view.offsets)
-    scale = [divisor if digit.coefficients[f] and f != forms - 1 else 1 for f in range(forms)]
-    offsets = [view.offsets[f] * scale[f] + digit.coefficients[f] * constant for f in range(forms)]
-    divisors = [view.divisors[f] * scale[f] for f in range(forms)]
-    axes = [
-        [Digit(d.extent, tuple(c * s for c, s in zip(d.coefficients, scale, strict=True))) for d in row]
-        for row in view.axes
-    ]
-    axes[axis] = [Digit(term.extent, tuple(factor * c for c in digit.coefficients)) for term, factor in terms]
+    axes: list[Sequence[Digit]] = list(view.axes)
+    if divisor == 1:
+        offsets = [offset + c * constant for offset, c in zip(view.offsets, digit.coefficients, strict=True)]
+        divisors = list(view.divisors)
+    else:
+        scale = [divisor if digit.coefficients[f] and f != forms - 1 else 1 for f in range(forms)]
+        offsets = [view.offsets[f] * scale[f] + digit.coefficients[f] * constant for f in range(forms)]
+        divisors = [view.divisors[f] * scale[f] for f in range(forms)]
+        axes = [
+            [Digit(d.extent, tuple(c * s for c, s in zip(d.coefficients, scale, strict=True))) for d in row]
+            for row in view.axes
+        ]
+    axes[axis] = [Digit(term.extent, tuple([factor * c for c in digit.coefficients])) for term, factor in terms]
     for f in range(forms):
         if divisors[f] > 1:
             common = math.gcd(divisors[f], offsets[f], *(d.coefficients[f] for row in axes for d in row))
@@ -164,5 +170,7 @@ def _divided(digit: Digit, form: int, common: int) -> Digit:
 
 
 def _python(fill: Any) -> float | int | bool:
-    value: float | int | bool = float(fill) if np.asarray(fill).dtype.kind not in "biu" else np.asarray(fill).item()
+    value: float | int | bool = fill
+    if type(fill) not in (float, int, bool):
+        value = float(fill) if np.asarray(fill).dtype.kind not in "biu" else np.asarray(fill).item()
     return math.nan if value != value else value

@@ -134,13 +134,20 @@ class Found:
             apart: Labels whose digits stay axes of their own; one that the value does not vary along gets extent 1.
         """
         labels = self.labels()
+        flat = [part for row in rows for part in row]
+        if not apart:
+            shown_labels = [labels[digit] for _, digit, _ in flat]
+            if len(set(shown_labels)) == len(flat):  # each in one piece
+                return Layout(
+                    tuple([extent for extent, _, _ in flat]), tuple([roles[label] for label in shown_labels]),
+                    (0,) * len(flat),
+                )  # fmt: skip
         parts: list[tuple[int, str, tuple[int, int]]] = []
         ranks: dict[str, list[tuple[int, int]]] = {}  # of every part, by label
-        for row in rows:
-            for extent, digit, weight in row:
-                label, place = labels[digit], (order[digit], -weight)
-                parts.append((extent, label, place))
-                ranks.setdefault(label, []).append(place)
+        for extent, digit, weight in flat:
+            label, place = labels[digit], (order[digit], -weight)
+            parts.append((extent, label, place))
+            ranks.setdefault(label, []).append(place)
         pieces = parts
         if len(ranks) < len(parts):
             pieces = []

@@ -17,6 +17,7 @@ from topos_core.matching.affine import Digit, Digits
 from topos_core.matching.context import Context
 from topos_core.matching.cut import Cut
 from topos_core.matching.joint import shared_digits
+from topos_core.matching.tuples import new_tuple
 from topos_core.matching.view import View
 
 Frame = tuple[Digits, ...]
@@ -157,7 +158,7 @@ def flat_frame(shape: Sequence[int]) -> Frame:
     weights = [1] * len(shape)
     for k in reversed(range(len(shape) - 1)):
         weights[k] = weights[k + 1] * shape[k + 1]
-    return tuple((Digit(e, (w,)),) if e != 1 else () for e, w in zip(shape, weights, strict=True))
+    return tuple((new_tuple(Digit, (e, (w,))),) if e != 1 else () for e, w in zip(shape, weights, strict=True))
 
 
 def _norm(leaf: int, polynomial: Polynomial) -> Norm | None:
@@ -240,10 +241,13 @@ def _product(a: Polynomial, b: Polynomial) -> Polynomial | None:
     out: Polynomial = {}
     for first, x in a.items():
         for second, y in b.items():
-            powers = dict(first)
-            for atom, power in second:
-                powers[atom] = powers.get(atom, 0.0) + power
-            monomial = tuple(sorted(((k, p) for k, p in powers.items() if p), key=repr))
+            if not first or not second:
+                monomial = first or second
+            else:
+                powers = dict(first)
+                for atom, power in second:
+                    powers[atom] = powers.get(atom, 0.0) + power
+                monomial = tuple(sorted([(k, p) for k, p in powers.items() if p], key=repr))
             out[monomial] = out.get(monomial, 0.0) + x * y
     return _kept(out)
 
@@ -295,7 +299,9 @@ def _follows(view: View, frame: Frame) -> bool:
         weight *= extent
     weights.reverse()
     for mine, theirs in zip(frame, view.axes, strict=True):
-        flat = tuple([Digit(extent, (sum(map(_times, weights, coefficients)),)) for extent, coefficients in theirs])
+        flat = tuple(
+            [new_tuple(Digit, (extent, (sum(map(_times, weights, coefficients)),))) for extent, coefficients in theirs]
+        )
         if mine == flat:
             continue
         pairs = shared_digits(mine, flat)

@@ -19,6 +19,7 @@ from topos_core.matching.layout import Piece, build, usual
 from topos_core.matching.match import Match
 from topos_core.matching.moved_layout import view_of
 from topos_core.matching.movement import moved
+from topos_core.matching.tuples import new_tuple
 from topos_core.matching.view import View
 from topos_core.tape.op import Op
 
@@ -78,7 +79,8 @@ class Laid(NamedTuple):
 def _laid(view: View, channels: int) -> Laid:
     features = view.base_shape[2]
     frame = tuple(
-        tuple(Digit(d.extent, (d.coefficients[1] * features + d.coefficients[2],)) for d in axis) for axis in view.axes
+        tuple(new_tuple(Digit, (d.extent, (d.coefficients[1] * features + d.coefficients[2],))) for d in axis)
+        for axis in view.axes
     )
     return Laid(view, channels, frame)
 

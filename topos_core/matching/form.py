@@ -7,6 +7,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from topos_core.matching.affine import Digits
+from topos_core.matching.tuples import new_tuple
 from topos_core.matching.view import View
 from topos_core.tape.type import INTEGERS, numpy_dtype
 
@@ -74,4 +75,4 @@ def neutral(operation: Operation, dtype: str) -> float | int:
 
 def leaf(view: View) -> Form:
     """Gives the form of a plain view."""
-    return Form(view, (), None, (view.base,), (len(view.base_shape),), (len(view.bounds),))
+    return new_tuple(Form, (view, (), None, (view.base,), (len(view.base_shape),), (len(view.bounds),)))

@@ -70,7 +70,7 @@ def framed(views: Sequence[View], rows: Sequence[Sequence[Digits]] | None = None
             maps.append(
                 tuple([pairs[0][0] if len(pairs) == 1 and pairs[0][1] == 1 else form(0, pairs) for pairs in out])
             )
-    return Frame(axes, extents, maps)
+    return new_tuple(Frame, (axes, extents, maps))
 
 
 def view_over(
@@ -98,9 +98,9 @@ def view_by_map(func: Func, map_: Map, axes: Sequence[Sequence[int]], frame: Fra
     terms: list[dict[int, int]] = [{one: 1} if isinstance(one, int) else dict(one[1]) for one in map_]
     rows: list[Digits] = []
     for axis in axes:
-        rows.append(merged(Digit(frame.extents[d], tuple(t.get(d, 0) for t in terms)) for d in axis))
+        rows.append(merged(new_tuple(Digit, (frame.extents[d], tuple(t.get(d, 0) for t in terms))) for d in axis))
     rank = len(func.shape)
-    return View(base, func.shape, tuple(rows), tuple(offsets), (1,) * rank, ())
+    return new_tuple(View, (base, func.shape, tuple(rows), tuple(offsets), (1,) * rank, ()))
 
 
 def recast(view: View, func: Func, outer: Sequence[Form], base: int) -> View:
@@ -112,12 +112,14 @@ def recast(view: View, func: Func, outer: Sequence[Form], base: int) -> View:
     offsets = tuple(offset + sum(c * view.offsets[d] for d, c in terms) for offset, terms in parts)
     rows = tuple(
         merged(
-            Digit(digit.extent, tuple(sum(c * digit.coefficients[d] for d, c in terms) for _, terms in parts))
+            new_tuple(
+                Digit, (digit.extent, tuple(sum(c * digit.coefficients[d] for d, c in terms) for _, terms in parts))
+            )
             for digit in row
         )
         for row in view.axes
     )
-    return View(base, func.shape, rows, offsets, (1,) * len(outer), ())
+    return new_tuple(View, (base, func.shape, rows, offsets, (1,) * len(outer), ()))
 
 
 def outward(places: dict[int, tuple[int, int]], count: int) -> list[Form]:

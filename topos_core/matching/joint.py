@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from topos_core.matching.affine import Digit, Digits, merged, split
 from topos_core.matching.form import JOINT, Form
+from topos_core.matching.tuples import new_tuple
 from topos_core.matching.view import View
 
 
@@ -73,22 +74,28 @@ def _joined(a: View, b: View, rows: Sequence[Sequence[Pair]], inner: Sequence[Pa
         for extent, left, right in row:
             one, two = (right, left) if swap else (left, right)
             column = side_by_side(zeros[0] if one is None else one, zeros[1] if two is None else two)
-            out.append(Digit(extent, column))
+            out.append(new_tuple(Digit, (extent, column)))
         return merged(out)
 
-    joint = View(
-        JOINT,
-        first.base_shape + second.base_shape,
-        tuple(digits(row) for row in rows),
-        side_by_side(first.offsets, second.offsets),
-        side_by_side(first.divisors, second.divisors),
-        first.bounds + second.bounds,
+    joint = new_tuple(
+        View,
+        (
+            JOINT,
+            first.base_shape + second.base_shape,
+            tuple(digits(row) for row in rows),
+            side_by_side(first.offsets, second.offsets),
+            side_by_side(first.divisors, second.divisors),
+            first.bounds + second.bounds,
+        ),
     )
-    return Form(
-        joint,
-        digits(inner or ()),
-        None if inner is None else "sum",
-        (first.base, second.base),
-        (m, n),
-        (len(first.bounds), len(second.bounds)),
+    return new_tuple(
+        Form,
+        (
+            joint,
+            digits(inner or ()),
+            None if inner is None else "sum",
+            (first.base, second.base),
+            (m, n),
+            (len(first.bounds), len(second.bounds)),
+        ),
     )

@@ -66,9 +66,9 @@ def _broadcast(tape: Tape, op: Op, view_of: ViewOf) -> View | None:
     shape = op.type.shape
     lead = len(shape) - len(source)
     zeros = (0,) * len(view.offsets)
-    axes: list[Digits] = [(Digit(extent, zeros),) if extent != 1 else () for extent in shape[:lead]]
+    axes: list[Digits] = [(new_tuple(Digit, (extent, zeros)),) if extent != 1 else () for extent in shape[:lead]]
     for own, extent, inherited in zip(source, shape[lead:], view.axes, strict=True):
-        axes.append(inherited if own == extent else (Digit(extent, zeros),) if extent != 1 else ())
+        axes.append(inherited if own == extent else (new_tuple(Digit, (extent, zeros)),) if extent != 1 else ())
     return new_tuple(View, (*view[:2], tuple(axes), *view[3:]))
 
 

@@ -133,7 +133,7 @@ def pruned(view: View) -> View:
         rows.append((form, offset, divisor, bound))
     forms = [*range(rank), *(row[0] for row in rows)]
     axes = tuple(
-        merged(Digit(digit.extent, tuple(digit.coefficients[f] for f in forms)) for digit in axis) for axis in view.axes
+        merged([new_tuple(Digit, (extent, tuple([c[f] for f in forms]))) for extent, c in axis]) for axis in view.axes
     )
     return View(
         view.base,

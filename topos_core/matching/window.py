@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from topos_core.matching.affine import Digit
 from topos_core.matching.facts import Window
 from topos_core.matching.form import Form
+from topos_core.matching.tuples import new_tuple
 from topos_core.matching.view import Bound, View, pruned
 
 
@@ -260,9 +261,9 @@ def _operand(joint: View, base: int, rank: int, forms: Sequence[int], bound: int
     view = View(
         base,
         shape,
-        tuple((Digit(d.extent, tuple(d.coefficients[f] for f in forms)),) for d in digits),
-        tuple(joint.offsets[f] for f in forms),
-        tuple(joint.divisors[f] for f in forms),
+        tuple([(new_tuple(Digit, (extent, tuple([c[f] for f in forms]))),) for extent, c in digits]),
+        tuple([joint.offsets[f] for f in forms]),
+        tuple([joint.divisors[f] for f in forms]),
         joint.bounds[bound : bound + len(forms) - rank],
     )
     view = pruned(view)

@@ -31,7 +31,7 @@ class Standing(NamedTuple):
     benefit: float = 0.0
 
 
-_NOTHING: Final[Mapping[int, tuple[int, ...]]] = MappingProxyType({})
+NOTHING: Final[Mapping[int, tuple[int, ...]]] = MappingProxyType({})
 
 
 class Ballot(NamedTuple):
@@ -49,7 +49,7 @@ class Ballot(NamedTuple):
     standing: Standing
     readers: tuple[tuple[int, int], ...] = ()
     off: bool = False
-    blocking: Mapping[int, tuple[int, ...]] = _NOTHING
+    blocking: Mapping[int, tuple[int, ...]] = NOTHING
 
     @property
     def legal(self) -> bool:

@@ -12,6 +12,7 @@ from topos_core.cost.roofline import kernel_seconds
 from topos_core.cost.work import Work
 from topos_core.kernels.kernel import Decline, Offer
 from topos_core.matching.match import Match
+from topos_core.matching.tuples import new_tuple
 from topos_core.ops.catalog import definitions
 from topos_core.plan.decision import Basis, Number
 from topos_core.plan.kinds import Kinds
@@ -89,7 +90,7 @@ def price_recorded(tape: Tape, kinds: Kinds, machine: Machine, consumer: Consume
         if consumer != "home":
             # The target has no interpreter: its views are free and its kernels run at the roofline.
             seconds = kernel_seconds(estimate.work, op.type.dtype, machine).seconds if estimate.calls else 0.0
-        prices.append(Price(*estimate.work, estimate.calls, seconds, placement.allocated_bytes))
+        prices.append(new_tuple(Price, (*estimate.work, estimate.calls, seconds, placement.allocated_bytes)))
     return [prices[kind] for kind in kinds.of]
 
 
@@ -150,8 +151,8 @@ def price_before(
             written += w
             if value in interior:
                 inner_bytes += allocated
-    whole = Work(round(flops), round(transcendentals), round(read), round(written))
-    return Before(whole, round(calls), seconds, round(inner_bytes))
+    whole = new_tuple(Work, (round(flops), round(transcendentals), round(read), round(written)))
+    return new_tuple(Before, (whole, round(calls), seconds, round(inner_bytes)))
 
 
 def offered_seconds(offer: Offer, dtype: str, machine: Machine) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from topos_core.matching.match import Match
+from topos_core.matching.tuples import new_tuple
 from topos_core.plan.request import Request
 from topos_core.tape.tape import Observation, Tape
 
@@ -140,7 +141,7 @@ def boundary(tape: Tape, users: Sequence[Sequence[int]], match: Match) -> Bounda
                 owned |= {value}
     read = [value for value in owned if not inside.issuperset(users[value])]
     outside = tuple([(v, u) for v in sorted(read) for u in users[v] if u not in inside]) if read else ()
-    return Boundary(claims, owned, outside, inside)
+    return new_tuple(Boundary, (claims, owned, outside, inside))
 
 
 def observable(tape: Tape, match: Match) -> Iterable[int]:

@@ -10,7 +10,8 @@ from topos_core.cost.machine import Machine
 from topos_core.kernels.kernel import Consumer, Decline, Offer
 from topos_core.matching.match import Match
 from topos_core.matching.order import LAST
-from topos_core.plan.ballots import Ballot, Standing
+from topos_core.matching.tuples import new_tuple
+from topos_core.plan.ballots import NOTHING, Ballot, Standing
 from topos_core.plan.decision import Number
 from topos_core.plan.election import Candidate, Elector
 from topos_core.plan.outcome import Outcome
@@ -74,7 +75,7 @@ class Setting:
         if known is None:
             concerns, matches = self.consumer.concerns, self.survey.pool.matches
             known = self._ballots[family] = [
-                Ballot(self.candidate(number), self.standing(number))
+                new_tuple(Ballot, (self.candidate(number), self.standing(number), (), False, NOTHING))
                 for number in self.survey.members[family]
                 if concerns(matches[number].pattern)
             ]
@@ -125,19 +126,14 @@ class Setting:
         legal_only = request.cost == "always" or request.consumer != "home"
         gain = weight(benefit, len(self.survey.border(number).claims), legal_only=legal_only)
         numbers = Figures(partial(_side_by_side, tape, match, profile, offer, before, seconds))
-        return Standing(offer, numbers, gain, before.calls, seconds, benefit)
+        return new_tuple(Standing, (offer, numbers, gain, before.calls, seconds, benefit))
 
     def candidate(self, number: int) -> Candidate:
         """Gives a match as one that may run."""
         match = self.survey.pool.matches[number]
-        return Candidate(
-            number,
-            self.survey.border(number).claims,
-            self.standing(number).weight,
-            match.root,
-            self.survey.ranks[match.pattern],
-            match.pattern in LAST or match.pattern in self.last,
-        )
+        claims, gain = self.survey.border(number).claims, self.standing(number).weight
+        is_last = match.pattern in LAST or match.pattern in self.last
+        return new_tuple(Candidate, (number, claims, gain, match.root, self.survey.ranks[match.pattern], is_last))
 
     def _ballot(self, plain: Ballot, reads: Reading, request: Request) -> Ballot | None:
         """Adds what the request says to the ballot of a match; None where it is dead code: nothing would run."""
