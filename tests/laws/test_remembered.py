@@ -11,6 +11,8 @@ import pytest
 from benchmarks.networks import NETWORKS, recorded
 from tests.laws.repeating import layered
 from tests.laws.respelling import CHANGES, WRITERS
+from topos_core.matching import remembered
+from topos_core.matching.answers import index_of
 from topos_core.matching.catalog import patterns
 from topos_core.matching.core import Keys
 from topos_core.matching.search import search
@@ -101,6 +103,18 @@ def test_examples_are_found_as_if_each_function_were_tried():
     for pattern in patterns().values():
         for example in pattern.examples:
             check(trace(example.function, **example.specs))
+
+
+def test_what_is_kept_has_a_bound_and_without_room_every_function_is_tried(monkeypatch):
+    monkeypatch.setattr(remembered, "MOST", 30)
+    index_of.cache_clear()
+    check(recorded("transformer", 300, repeats=False))
+    terms = {p.identifier: p.term for p in patterns().values() if p.term is not None}
+    memory = index_of(tuple(terms.items())).memory
+    assert 15 < memory.kept <= 30
+    memory.trim()
+    assert memory.kept == 0
+    index_of.cache_clear()
 
 
 def test_what_differs_in_extents_and_numbers_alone_is_tried_once():

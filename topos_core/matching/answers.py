@@ -107,8 +107,10 @@ def _recognised(context: Context) -> _Answers:
     """Recognises every term of the search at once."""
     terms = {pattern.identifier: pattern.term for pattern in context.patterns if pattern.term is not None}
     keys = keys_of(context)
-    recognised = recognise(keys, index_of(tuple(terms.items())), remember=context.remember)
+    index = index_of(tuple(terms.items()))
+    recognised = recognise(keys, index, remember=context.remember)
     missed, stopped = sifted(keys, recognised)
+    index.memory.leave()
     out: dict[tuple[str, int], Match | NearMiss] = {}
     for miss in missed:
         told = near_miss(keys, miss)

@@ -52,18 +52,8 @@ class Refusal:
     """A try that is known to fail, without what it would tell: that is put together where somebody asks."""
 
     __slots__ = (
-        "_known",
-        "_met",
-        "_script",
-        "_template",
-        "_whole",
-        "choices",
-        "code",
-        "compared",
-        "far",
-        "stage",
-        "top",
-    )
+        "_known", "_met", "_script", "_template", "_whole", "choices", "code", "compared", "far", "stage", "top",
+    )  # fmt: skip
 
     far: Far | None
     code: str | None
@@ -80,6 +70,11 @@ class Refusal:
         if self._whole is None:
             self._whole = Recalled(self._known, self._template, self._met, self._script)
         return getattr(self._whole, name)
+
+    @property
+    def bound(self) -> dict[str, tuple[Func, Map]]:
+        """Gives what its holes are bound to; not to be changed."""
+        return bound(self._known, self._met)
 
     def covered(self) -> set[int]:
         """Collects the numbers of the functions that it holds."""
@@ -98,11 +93,7 @@ class Recalled(Attempt):
         self.reductions = [(label, digits, order[k]) for label, digits, k in known.reductions]
         for k in known.grown_by:
             self.extents += order[k].reduced
-        bound = known.bound
-        if known.is_scaled:
-            self.bound = {hole: (order[k], translated(map_, met)) for hole, k, map_ in bound}
-        else:
-            self.bound = {hole: (order[k], map_) for hole, k, map_ in bound}
+        self.bound = bound(known, met)
         self.scalars = {name: order[k] for name, k in known.scalars}
         self.reduced, self.alias, self.labels = known.reduced, known.alias, known.labels
         self.equations = equations = []
@@ -150,6 +141,14 @@ class Recalled(Attempt):
     def covered(self) -> set[int]:
         """Collects the numbers of the functions that it holds."""
         return covered(self._outcome, self._met)
+
+
+def bound(known: Outcome, met: Met) -> dict[str, tuple[Func, Map]]:
+    """Gives what the holes of a try are bound to."""
+    order = met.order
+    if known.is_scaled:
+        return {hole: (order[k], translated(map_, met)) for hole, k, map_ in known.bound}
+    return {hole: (order[k], map_) for hole, k, map_ in known.bound}
 
 
 def covered(known: Outcome, met: Met) -> set[int]:
