@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from topos_core.matching.core import WIDEST
 from topos_core.matching.func import Form, Func, Kid, Map, composed, heads_within, uncast, used
-from topos_core.matching.products import power
+from topos_core.matching.opening import opened, opens, regrouped
 from topos_core.matching.symbol import Coefficient, power_of, quotient
 from topos_core.matching.template import Template
 from topos_core.matching.tuples import new_tuple
@@ -206,15 +205,15 @@ class Attempt:
         """Gives each operand of the template one of the program's: flattened, then with shared ones opened, then as written."""
         kind = "product" if template.kind == "reduce" else func.kind
         constant = func.constant
-        nested = [k for k, kid in enumerate(kids) if kid.func.kind == kind and _opens(kind, kid)]
+        nested = [k for k, kid in enumerate(kids) if kid.func.kind == kind and opens(kind, kid)]
         if not nested and not written:
             return self._assign_once(template, func, kids, constant)
         tries: list[tuple[list[Kid], Coefficient | None]] = [(kids, constant)]
         tries += [
-            (operands, None) for operands in _regrouped(kind, written)
+            (operands, None) for operands in regrouped(kind, written)
         ]  # a mask that is a sum of its own is one operand
         if len(nested) > 1:  # one at a time first: the x of `x * r` may itself be a product
-            tries += [(_opened(kind, kids, (k,)), constant) for k in nested[:3]]
+            tries += [(opened(kind, kids, (k,)), constant) for k in nested[:3]]
         wanted = len(template.kids)
         for operands, added in tries:
             if not wanted <= len(operands) <= wanted + 1:
@@ -226,7 +225,7 @@ class Attempt:
             self._undo(mark)
         if not nested and wanted <= len(kids) <= wanted + 1:
             return None  # tried first
-        return self._assign_once(template, func, _opened(kind, kids, nested), constant)
+        return self._assign_once(template, func, opened(kind, kids, nested), constant)
 
     def _assign_once(
         self, template: Func, func: Func, kids: list[Kid], constant: Coefficient | None
@@ -456,58 +455,3 @@ def _may_be(template: Func, func: Func) -> bool:
     if func.kind != template.kind:
         return func.adds_nothing and _may_be(template, func.kids[0].func)
     return func.name == template.name or (template.kind == "reduce" and {template.name, func.name} == _EXTREMES)
-
-
-def _opens(kind: str, kid: Kid) -> bool:
-    func = kid.func
-    if kind == "sum":
-        return func.constant is None
-    return all(power(inner.weight, kid.weight, len(func.kids)) is not None for inner in func.kids)
-
-
-def _regrouped(kind: str, written: Sequence[Kid]) -> list[list[Kid]]:
-    """Lists the operands as written, and with one or both of them taken apart as they were written; none without any."""
-    if not written:
-        return []
-    out = [list(written)]
-    inside = [_parts_of(kind, kid) for kid in written]
-    for which in ((0,), (1,), (0, 1)):
-        if all(inside[k] for k in which):
-            out.append(
-                [
-                    one
-                    for k, kid in enumerate(written)
-                    for one in (_through(kind, kid, inside[k]) if k in which else [kid])
-                ]
-            )
-    return out
-
-
-def _parts_of(kind: str, kid: Kid) -> tuple[Kid, ...]:
-    """Gives an operand's own operands, as written where it was flattened: a number inside then goes with its operand."""
-    func = kid.func
-    if func.kind != kind:
-        return ()
-    if func.written and (kind == "sum" or _opens(kind, kid)):
-        return func.written
-    return func.kids if _opens(kind, kid) else ()
-
-
-def _opened(kind: str, kids: Sequence[Kid], which: Sequence[int]) -> list[Kid]:
-    out: list[Kid] = []
-    for k, kid in enumerate(kids):
-        if k not in which or len(out) >= WIDEST:
-            out.append(kid)
-        else:
-            out += _through(kind, kid, kid.func.kids)
-    return out
-
-
-def _through(kind: str, kid: Kid, inside: Sequence[Kid]) -> list[Kid]:
-    """Gives the operands of an operand with their weights in the whole."""
-    count = len(kid.func.kids)
-    out = []
-    for inner in inside:
-        weight = inner.weight * kid.weight if kind == "sum" else power(inner.weight, kid.weight, count)
-        out.append(new_tuple(Kid, (inner.func, composed(inner.map, kid.map), weight)))
-    return out

@@ -1,0 +1,67 @@
+"""Operands taken apart: a sum in a sum and a product in a product, where the program kept them because others read them too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topos_core.matching.core import WIDEST
+from topos_core.matching.func import Kid, composed
+from topos_core.matching.products import power
+from topos_core.matching.tuples import new_tuple
+
+
+def opens(kind: str, kid: Kid) -> bool:
+    """Says whether an operand of the same kind can be taken apart: nothing is added beside, and no domain changes."""
+    func = kid.func
+    if kind == "sum":
+        return func.constant is None
+    return all(power(inner.weight, kid.weight, len(func.kids)) is not None for inner in func.kids)
+
+
+def regrouped(kind: str, written: Sequence[Kid]) -> list[list[Kid]]:
+    """Lists the operands as written, and with one or both of them taken apart as they were written; none without any."""
+    if not written:
+        return []
+    out = [list(written)]
+    inside = [_parts_of(kind, kid) for kid in written]
+    for which in ((0,), (1,), (0, 1)):
+        if all(inside[k] for k in which):
+            out.append(
+                [
+                    one
+                    for k, kid in enumerate(written)
+                    for one in (_through(kind, kid, inside[k]) if k in which else [kid])
+                ]
+            )
+    return out
+
+
+def _parts_of(kind: str, kid: Kid) -> tuple[Kid, ...]:
+    """Gives an operand's own operands, as written where it was flattened: a number inside then goes with its operand."""
+    func = kid.func
+    if func.kind != kind:
+        return ()
+    if func.written and (kind == "sum" or opens(kind, kid)):
+        return func.written
+    return func.kids if opens(kind, kid) else ()
+
+
+def opened(kind: str, kids: Sequence[Kid], which: Sequence[int]) -> list[Kid]:
+    """Lists operands with some of them taken apart, up to `WIDEST`."""
+    out: list[Kid] = []
+    for k, kid in enumerate(kids):
+        if k not in which or len(out) >= WIDEST:
+            out.append(kid)
+        else:
+            out += _through(kind, kid, kid.func.kids)
+    return out
+
+
+def _through(kind: str, kid: Kid, inside: Sequence[Kid]) -> list[Kid]:
+    """Gives the operands of an operand with their weights in the whole."""
+    count = len(kid.func.kids)
+    out = []
+    for inner in inside:
+        weight = inner.weight * kid.weight if kind == "sum" else power(inner.weight, kid.weight, count)
+        out.append(new_tuple(Kid, (inner.func, composed(inner.map, kid.map), weight)))
+    return out
