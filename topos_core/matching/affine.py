@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,9 @@ class Digit(NamedTuple):
 
 
 Digits = tuple[Digit, ...]
+
+NOWHERE: Final = -2
+"""The place of a digit that moves along no axis of the base."""
 
 
 class Progression(NamedTuple):
@@ -164,6 +168,15 @@ def radix(position: np.ndarray, extents: Sequence[int]) -> list[np.ndarray]:
         out.append(position % extent)
         position = position // extent
     return out[::-1]
+
+
+@lru_cache(1024)
+def lone(coefficients: tuple[int, ...]) -> int:
+    """Gives the place of the only coefficient, which is 1; -1 where there are several or another one, `NOWHERE` where there is none."""
+    zeros = coefficients.count(0)
+    if zeros == len(coefficients):
+        return NOWHERE
+    return coefficients.index(1) if zeros == len(coefficients) - 1 and 1 in coefficients else -1
 
 
 def span(offset: int, digits: Iterable[Digit], form: int) -> tuple[int, int]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from topos_core.matching.affine import Digit, Digits, merged
+from topos_core.matching.affine import NOWHERE, Digit, Digits, lone, merged
 from topos_core.matching.func import Form, Func, Map, form
 from topos_core.matching.tuples import new_tuple
 from topos_core.matching.view import View
@@ -31,6 +31,9 @@ def framed(views: Sequence[View], rows: Sequence[Sequence[Digits]] | None = None
     `rows` replaces the views' axes (aligned for a contraction); an axis without digits is broadcast.
     """
     rows = [view.axes for view in views] if rows is None else rows
+    bare = _bare(views, rows)
+    if bare is not None:
+        return bare
     axes: list[list[int]] = []
     extents: list[int] = []
     terms: list[list[list[tuple[int, int]]]] = [[[] for _ in view.base_shape] for view in views]
@@ -42,7 +45,7 @@ def framed(views: Sequence[View], rows: Sequence[Sequence[Digits]] | None = None
                 if len(column) > 1 or (size and column[0][0] != size):
                     break
                 size = column[0][0]
-        else:  # one digit, as nearly always
+        else:
             if not size:
                 axes.append([])
                 continue
@@ -71,6 +74,40 @@ def framed(views: Sequence[View], rows: Sequence[Sequence[Digits]] | None = None
                 tuple([pairs[0][0] if len(pairs) == 1 and pairs[0][1] == 1 else form(0, pairs) for pairs in out])
             )
     return new_tuple(Frame, (axes, extents, maps))
+
+
+_UNREAD: Final[Form] = form(0, ())
+
+
+def _bare(views: Sequence[View], rows: Sequence[Sequence[Digits]]) -> Frame | None:
+    """The common case: an axis is one digit at most, and no base axis is read by several, in steps or from an offset."""
+    maps: list[list[Form]] = []
+    for view in views:
+        if any(view.offsets):
+            return None
+        maps.append([_UNREAD] * len(view.base_shape))
+    axes: list[list[int]] = []
+    extents: list[int] = []
+    for columns in zip(*rows, strict=True):
+        size, digit = 0, len(extents)
+        for column, map_ in zip(columns, maps, strict=True):
+            if not column:
+                continue
+            extent, coefficients = column[0]
+            if len(column) > 1 or (size and extent != size):
+                return None
+            size = extent
+            place = lone(coefficients)
+            if place >= 0 and map_[place] is _UNREAD:
+                map_[place] = digit
+            elif place != NOWHERE:
+                return None
+        if size:
+            extents.append(size)
+            axes.append([digit])
+        else:
+            axes.append([])
+    return new_tuple(Frame, (axes, extents, [tuple(map_) for map_ in maps]))
 
 
 def view_over(

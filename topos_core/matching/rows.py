@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from itertools import combinations
 from math import prod
 from typing import NamedTuple
 
+from topos_core.matching.affine import lone
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.core import Keys
 from topos_core.matching.func import Func, Map, digits_of
@@ -71,7 +71,7 @@ def _bare(view: View, map_: Map, attempt: Attempt) -> Rows | None:
     for axis in view.axes:
         row: list[Part] = []
         for extent, coefficients in axis:
-            place = _lone(coefficients)
+            place = lone(coefficients)
             if place < 0:
                 return None
             one = map_[place]
@@ -85,13 +85,6 @@ def _bare(view: View, map_: Map, attempt: Attempt) -> Rows | None:
             row.append(new_tuple(Part, (extent, one, 1)))
         out.append(tuple(row))
     return tuple(out) if len(shown) == len(map_) else None
-
-
-@lru_cache(1024)
-def _lone(coefficients: tuple[int, ...]) -> int:
-    """Gives the place of the only coefficient, which is 1; -1 where there is none, or another one."""
-    alone = coefficients.count(0) == len(coefficients) - 1 and 1 in coefficients
-    return coefficients.index(1) if alone else -1
 
 
 def _aligned(view: View, map_: Map, attempt: Attempt, spare: Sequence[int] | None) -> list[list[Part]] | None:

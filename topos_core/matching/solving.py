@@ -108,7 +108,7 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
         for ratio, times, equation in left:
             number, open_ = ratio.reduced(known, times)
             if not open_:
-                if math.isnan(number) and _same_infinity(equation, known):
+                if number == 1.0 or (math.isnan(number) and _same_infinity(equation, known)):
                     continue
                 if not _holds(number, relative, known):
                     return _unequal(attempt, equation, number, known)

@@ -297,7 +297,7 @@ def _furthest(
         if far is None or (best is not None and far <= best.far):
             continue
         worth = entry.template.term.worth
-        if _is_near(entry, func, matched, result, above) and (worth is None or worth(keys, attempt)):
+        if (worth is None or worth(keys, attempt)) and _is_near(entry, func, matched, result, above):
             near[entry.name] = Missed(entry.name, entry.template, value, far, attempt)
     return list(near.values())
 
