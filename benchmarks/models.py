@@ -157,7 +157,7 @@ def _watch(process: subprocess.Popen[str], peaks: dict[int, int]) -> None:
 
 def _warm(root: Path, repeat: int) -> None:
     """Traces an edited file by the agent that an editor keeps, and asks again for what did not change."""
-    with Agent(str(root), limits=Limits(seconds=120), frameworks=True) as agent:
+    with Agent(str(root), limits=Limits(seconds=120), warming=True) as agent:
         agent.hello()
         target = ""
         for edit in range(repeat + 1):

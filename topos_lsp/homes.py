@@ -61,7 +61,7 @@ class Home:
                     self.root,
                     interpreter=self.interpreter.path,
                     limits=self.workspace.limits(EDITOR_SECONDS),
-                    frameworks=True,
+                    warming=True,
                 )
             return self._agent
 

@@ -66,7 +66,7 @@ def documents(written):
     """Traces all of them in one agent; gives by scenario the documents, the comments by path, and why there is none."""
     workspace = open_workspace(str(written))
     found = {name: ([], {}, []) for name in NAMES}
-    with Agent(written, frameworks=True) as agent:
+    with Agent(written, warming=True) as agent:
         for name in NAMES:
             plans, comments, errors = found[name]
             for path, text in scenarios.files(name).items():

@@ -51,8 +51,8 @@ class Agent:
         root: The project's root; paths in requests and replies are relative to it.
         interpreter: The Python that runs user code; the one running topos by default (`workspace.find_interpreter`).
         limits: Time, memory, output and network of every request.
-        frameworks: Whether the warm process imports, after the first trace that did, what torch and its like are made of: for
-            who traces again and again.
+        warming: Whether the warm process imports, after a trace that did, what torch and its like are made of, and what topos itself
+            imports late: for who traces again and again.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Agent:
         *,
         interpreter: str | None = None,
         limits: Limits | None = None,
-        frameworks: bool = False,
+        warming: bool = False,
     ) -> None:
         self.root = os.path.abspath(root)
         self.limits = limits or Limits()
@@ -70,7 +70,7 @@ class Agent:
         self._lock = threading.Lock()
         self._files: dict[str, _File] = {}
         self._warm: WarmProcess | None = None
-        self._frameworks = frameworks
+        self._warming = warming
         self._closed = False
         with self._lock:
             self._start()
@@ -268,10 +268,10 @@ class Agent:
             finally:
                 self._leave(file, worker)
             targets = {entry["target"] for entry in reply.get("entries", []) if "document" in entry}
-            frameworks = reply.pop("frameworks", [])
+            modules = reply.pop("modules", [])
             warm = self._warm
-            if targets and self._frameworks and warm is not None:
-                warm.warm(frameworks)
+            if targets and self._warming and warm is not None:
+                warm.warm(modules)
             if not targets:
                 worker.kill("released")
                 return reply

@@ -127,8 +127,8 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
     plain = _is_plain(reply)
     match do:
         case "trace":
-            if not all(isinstance(name, str) for name in _need({"frameworks": [], **reply}, "frameworks", list)):
-                raise MessageError("'frameworks' holds what is no name")
+            if not all(isinstance(name, str) for name in _need({"modules": [], **reply}, "modules", list)):
+                raise MessageError("'modules' holds what is no name")
             entries = _need(reply, "entries", list)
             for entry in entries:
                 if not isinstance(entry, dict):

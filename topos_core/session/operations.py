@@ -7,6 +7,7 @@ described by `places.error_of` and never passes on.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, ModuleType
@@ -26,7 +27,7 @@ from topos_core.session.places import error_of, position, relative_path
 from topos_core.session.roots import enter_root
 from topos_core.session.sources import MODEL_FILES, read_source, refuse_other_kinds
 from topos_core.session.traced import Traced, trace_entry, traced_model
-from topos_core.session.warming import loaded
+from topos_core.session.warming import imported
 
 Report = Callable[[str, int, int], None]
 
@@ -43,11 +44,13 @@ class Prepared:
 
 @dataclass(slots=True)
 class State:
-    """What one worker holds: the project's root, the traced targets, and what was prepared of a text that may be traced next."""
+    """What one worker holds: the project's root, the traced targets, what was prepared of a text that may be traced next, and which
+    modules it found imported."""
 
     settings: Mapping[str, Any]
     targets: dict[str, Traced] = field(default_factory=dict)
     prepared: Prepared | None = None
+    before: frozenset[str] = field(default_factory=lambda: frozenset(sys.modules))
 
     @property
     def root(self) -> str:
@@ -168,7 +171,7 @@ def _trace(state: State, request: Mapping[str, Any], progress: Report) -> dict[s
             replies.append(
                 {"target": target, "error": _placed(error_of(error, path, state.root), marks, name, state.root)}
             )
-    return {"entries": replies, "frameworks": loaded(), "imports": imported_files(path, state.root)}
+    return {"entries": replies, "modules": imported(state.before), "imports": imported_files(path, state.root)}
 
 
 def _read_model(state: State, path: str, options: Mapping[str, Any], progress: Report) -> dict[str, Any]:

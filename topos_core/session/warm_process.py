@@ -113,7 +113,7 @@ class WarmProcess:
             self._control.sendall(encode({"do": "kill", "id": identity, "reason": reason}))
 
     def warm(self, modules: Sequence[str]) -> None:
-        """Has the process import modules of frameworks, once, so that later forks have them; does not wait."""
+        """Has the process import modules that a trace imported, once, so that later forks have them; does not wait."""
         new = [name for name in modules if name not in self._warmed]
         if new:
             self._warmed.update(new)

@@ -21,7 +21,7 @@ os.fork = fork
 @pytest.fixture(scope="module")
 def agent(tmp_path_factory):
     limits = Limits(seconds=30, memory=600 * MIB, fork=False)
-    with Agent(tmp_path_factory.mktemp("project"), limits=limits, frameworks=True) as agent:
+    with Agent(tmp_path_factory.mktemp("project"), limits=limits, warming=True) as agent:
         yield agent
 
 
