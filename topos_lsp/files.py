@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from topos_core.session.entries import Comment, Entry, Marks
 from topos_lsp.anchors import Anchors
@@ -16,6 +16,7 @@ from topos_lsp.homes import Home
 from topos_lsp.plan import Plan, Stale
 from topos_lsp.replies import Replies
 
+_LONGEST_PAUSE: Final = 2.0  # seconds, unless the user's own is longer
 State = Literal["empty", "waiting", "tracing", "traced", "failed", "cancelled", "untrusted", "unasked"]
 
 
@@ -48,6 +49,8 @@ class File:
         traced_text: The text that the agent's owner of this file holds.
         task: What waits for the pause and then for the work.
         work: The blocking request to the agent.
+        seconds: How long the last trace took; of one that was ended, at least.
+        interrupted: Whether a keystroke has ended a trace since the last one that came to its end.
         replies: What was answered to older texts, as far as it would be answered again.
     """
 
@@ -64,6 +67,8 @@ class File:
     unused: list[dict[str, Any]] = field(default_factory=list)
     imports: frozenset[str] | None = None
     traced_text: str | None = None
+    seconds: float = 0.0
+    interrupted: bool = False
     replies: Replies = field(default_factory=Replies)
     task: asyncio.Task[None] | None = None
     work: Future[Any] | None = None
@@ -111,6 +116,10 @@ class File:
         self.anchors.move(edits)
         for plan in self.plans.values():
             plan.move(self.uri, edits)
+
+    def pause(self, debounce: float) -> float:
+        """Gives the seconds of quiet before a trace: while keystrokes end traces that run, as many as a trace takes."""
+        return max(debounce, min(self.seconds, _LONGEST_PAUSE)) if self.interrupted else debounce
 
     def entry_at(self, offset: int) -> str | None:
         """Gives the innermost entry around an offset."""

@@ -31,7 +31,7 @@ class Settings:
         cost: model or always.
         dialect: The StableHLO dialect.
         diagnostics: Codes that are shown as diagnostics, `TP2xx` for a family.
-        hints: Verdicts that get an inlay hint.
+        hints: Verdicts that get an inlay hint; what is taken needs none unless it is asked for.
         hidden: Patterns whose regions get neither hint nor diagnostic.
         least_microseconds: A predicted gain or loss below this gets neither; regions without such a number keep theirs.
         lenses: Whether entries get a code lens.
@@ -47,7 +47,7 @@ class Settings:
     cost: str | None = None
     dialect: str | None = None
     diagnostics: tuple[str, ...] = tuple(code for code, entry in CODES.items() if entry.shown)
-    hints: frozenset[str] = frozenset(VERDICTS)
+    hints: frozenset[str] = frozenset(VERDICTS) - {"taken"}
     hidden: frozenset[str] = frozenset()
     least_microseconds: float = 0.0
     lenses: bool = True
@@ -80,12 +80,14 @@ class Initial:
         untrusted: True where the editor says that the workspace is not trusted, False where it vouches for it, None where it
             knows no trust: the user's list of trusted folders then decides.
         trust_command: The editor's own command that opens its trust dialog.
+        copy_command: The editor's own command that copies an entry's StableHLO; it is given the buffer's URI and the entry's name.
         interpreter: The Python that runs user code.
         framed: Whether the editor shows the plan's page in a panel of its own, which VS Code's extension does.
     """
 
     untrusted: bool | None = None
     trust_command: str | None = None
+    copy_command: str | None = None
     interpreter: str | None = None
     framed: bool = False
 
@@ -109,6 +111,7 @@ def read_initial(options: Any) -> tuple[Initial, Read]:
     for key, name, kind in (
         ("untrustedWorkspace", "untrusted", bool),
         ("trustCommand", "trust_command", str),
+        ("copyCommand", "copy_command", str),
         ("interpreter", "interpreter", str),
         ("framedViewer", "framed", bool),
     ):
@@ -224,7 +227,7 @@ def _verdicts(value: Any) -> frozenset[str]:
     return frozenset(value)
 
 
-_INITIAL: Final = ("untrustedWorkspace", "trustCommand", "interpreter", "framedViewer", "settings")
+_INITIAL: Final = ("untrustedWorkspace", "trustCommand", "copyCommand", "interpreter", "framedViewer", "settings")
 _READERS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "trace": ("trace", _one_of(TRIGGERS)),
     "debounceMs": ("debounce", _milliseconds),

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -127,7 +128,8 @@ class Tracing:
                     plan.move(document.uri, edits)
         own = self._files.get(document.uri)
         if own is not None:
-            self._schedule(own, self.settings.debounce, asked=self.settings.trace == "change")
+            own.interrupted = own.interrupted or own.state == "tracing"
+            self._schedule(own, own.pause(self.settings.debounce), asked=self.settings.trace == "change")
 
     def saved(self, document: Document) -> None:
         """Traces a saved buffer where saving asks for it, and whatever else was traced with the file as it was on disk."""
@@ -312,6 +314,7 @@ class Tracing:
             return
         file.state = "tracing"
         shown = self.listener.working(file)
+        begun = time.monotonic()
         try:
             file.work = self._pool.submit(self._ask, file, text, options, shown)
             found = await asyncio.wrap_future(file.work)
@@ -320,6 +323,8 @@ class Tracing:
             return
         finally:
             shown.end()
+            file.seconds = max(time.monotonic() - begun, file.seconds if file.interrupted else 0.0)
+        file.interrupted = False
         file.traced_text = text
         self._take(file, found)
         if is_final(found.reply):

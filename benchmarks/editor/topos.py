@@ -9,6 +9,7 @@ from tests.lsp.client import Client, at, position, span
 
 DEBOUNCE = 150
 TRIES = 20
+PARTS = ("plans", "answers")
 
 
 def start(home, starts):
@@ -74,18 +75,20 @@ class Edited:
         }  # fmt: skip
 
 
-def measure(client, folder, case, edits):
-    """Prints a case's rows."""
+def measure(client, folder, case, edits, parts):
+    """Prints a case's rows: of new plans after edits, of what is answered meanwhile."""
     edited = Edited(client, folder, case)
     time.sleep(3)  # what the first trace had imported is taken over into the warm process
-    moved, plans = zip(*(edited.plan(number) for number in range(1, edits + 1)), strict=True)
-    row(f"{case.title}: old results moved, after an edit", moved, "<= 30")
-    row(f"{case.title}: new plan, debounce of {DEBOUNCE} included", plans, f"<= {case.bar} + {DEBOUNCE}")
-    time.sleep(0.5)
-    for name, (method, params) in edited.questions().items():
-        row(f"{case.title}: {name}", [asked(client, method, params) for _ in range(edits)], "p95 <= 10")
-    row(f"{case.title}: any of them during a trace", _during(edited, edits), "never over 50")
-    row(f"{case.title}: cancel, to the dead worker", _cancelled(edited), "<= 100")
+    if "plans" in parts:
+        moved, plans = zip(*(edited.plan(number) for number in range(1, edits + 1)), strict=True)
+        row(f"{case.title}: old results moved, after an edit", moved, "<= 30")
+        row(f"{case.title}: new plan, debounce of {DEBOUNCE} included", plans, f"<= {case.bar} + {DEBOUNCE}")
+    if "answers" in parts:
+        time.sleep(0.5)
+        for name, (method, params) in edited.questions().items():
+            row(f"{case.title}: {name}", [asked(client, method, params) for _ in range(edits)], "p95 <= 10")
+        row(f"{case.title}: any of them during a trace", _during(edited, edits), "never over 50")
+        row(f"{case.title}: cancel, to the dead worker", _cancelled(edited), "<= 100")
     return edited
 
 

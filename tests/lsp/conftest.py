@@ -4,7 +4,7 @@ import pytest
 
 from tests.lsp.client import ROOT, Client
 
-VOUCHED = {"untrustedWorkspace": False}
+VOUCHED = {"untrustedWorkspace": False, "inlayHints": True}
 
 
 @pytest.fixture

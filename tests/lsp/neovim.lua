@@ -4,7 +4,7 @@ local seen = {}
 
 vim.opt.runtimepath:append(vim.env.TOPOS_PLUGIN)
 vim.cmd.runtime("plugin/topos.lua")
-vim.lsp.config("topos", { cmd = { python, "-m", "topos_lsp", "--stdio" } })
+vim.lsp.config("topos", { cmd = { python, "-m", "topos_lsp", "--stdio" }, settings = { topos = { inlayHints = true } } })
 vim.lsp.enable("topos")
 vim.cmd("filetype on")
 vim.o.lines = 60 -- hints are drawn on visible lines only
@@ -72,6 +72,10 @@ seen.encoding = client.offset_encoding
 seen.diagnostics = diagnostics()
 seen.hints = drawn()
 seen.hover = hover(16, 14)
+
+-- The action that copies.
+vim.lsp.buf.code_action({ filter = function(action) return action.title == "copy the StableHLO of hidden_observed" end, apply = true })
+wait("copied", function() return vim.fn.getreg('"'):match("stablehlo") ~= nil end)
 
 -- The observation goes, and with it the diagnostic.
 vim.api.nvim_buf_set_lines(buffer, 13, 14, false, {})

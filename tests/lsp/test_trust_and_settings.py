@@ -12,7 +12,9 @@ def trap(project):
     return file, f"open({str(file)!r}, 'w').close()\n{NORM}"
 
 
-@pytest.mark.parametrize(("option", "offers_trust"), [({"untrustedWorkspace": True}, False), (None, True)])
+@pytest.mark.parametrize(
+    ("option", "offers_trust"), [({"untrustedWorkspace": True}, False), ({"inlayHints": True}, True)]
+)
 def test_untrusted_code_is_not_run_and_that_is_said(start, project, option, offers_trust):
     ran, text = trap(project)
     client = start()
@@ -241,3 +243,18 @@ def test_tracing_waits_for_a_save_or_for_a_command_where_that_is_set(start, proj
     client.wait_for_hints(name)
     client.change(name, NORM + "\n", 2)
     client.wait_for_hints(name, lambda found: all(label.endswith("(stale)") for label in found.values()))
+
+
+def test_what_is_taken_gets_a_hint_on_request_only(start, observed):
+    client = start()
+    client.initialize(observed.parent, options={"untrustedWorkspace": False})
+    name = client.open(observed)
+    assert client.wait_for_hints(name) == {15: "blocked: conv_bn_activation"}
+    where = {**at(name), "range": span(15, 14, 15, 14), "context": {"diagnostics": []}}
+    shown = next(
+        each["command"]
+        for each in client.request("textDocument/codeAction", where)
+        if each["title"] == "show the hints of what is taken"
+    )
+    client.request("workspace/executeCommand", shown)
+    assert client.hints(name)[27] == "taken: batch_norm_training"

@@ -33,7 +33,9 @@ def code(tmp_path, observed):
         "workbench.secondarySideBar.defaultVisibility": "hidden",
         "editor.minimap.enabled": False,
     }
-    (user / "User" / "settings.json").write_text(json.dumps({"topos.command": command, **quiet}))
+    (user / "User" / "settings.json").write_text(
+        json.dumps({"topos.command": command, "topos.inlayHints": True, **quiet})
+    )
     (user / "Machine").mkdir()
     (user / "Machine" / "settings.json").write_text(json.dumps({"topos.command": command}))
     with socket.socket() as free:

@@ -144,9 +144,14 @@ def open_region(headline: str) -> str:
     return f"open the plan at {headline}"
 
 
-def show_stablehlo(name: str) -> str:
-    """Titles the action that shows an entry's emitted text."""
-    return f"show the StableHLO of {name}"
+def show_stablehlo(name: str, *, shown: bool) -> str:
+    """Titles the action that shows an entry's emitted text; in an editor that opens no documents it names the file in the log."""
+    return f"show the StableHLO of {name}" if shown else f"write the StableHLO of {name} into a file"
+
+
+def copy_stablehlo(name: str) -> str:
+    """Titles the action that copies an entry's emitted text."""
+    return f"copy the StableHLO of {name}"
 
 
 def trace_again() -> str:

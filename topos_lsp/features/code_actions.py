@@ -99,7 +99,10 @@ def _about(server: Server, document: Document, start: int, end: int) -> Iterator
             yield _run(words.trust(file.home.root), commands.TRUST, file.uri, kind=_QUICK)
         return
     if name in file.plans:
-        yield _run(words.show_stablehlo(name), commands.EMIT, file.uri, name, True)
+        shown = server.can("window.show_document.support")
+        yield _run(words.show_stablehlo(name, shown=shown), commands.EMIT, file.uri, name, True)
+        if server.initial.copy_command is not None:
+            yield _run(words.copy_stablehlo(name), server.initial.copy_command, file.uri, name)
     yield _run(words.trace_again(), commands.RETRACE, file.uri)
     for verdict in VERDICTS:
         yield _run(words.toggle_hints(verdict, verdict in server.settings.hints), commands.TOGGLE_HINTS, verdict)

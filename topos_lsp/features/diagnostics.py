@@ -164,7 +164,7 @@ def _troubles(server: Server, file: File) -> Iterator[lsp.Diagnostic]:
 
 
 def _told(trouble: Failure) -> Mapping[str, Any]:
-    """Adds the last lines that the code printed: what an import says before it fails is often the reason."""
+    """Says of an error that there is no plan because of it."""
     error = trouble.error
     message = words.no_plan(error["message"])
     return {**error, "message": message}

@@ -5,5 +5,6 @@ return {
   cmd = { "topos", "lsp" },
   filetypes = { "python" },
   root_markers = { "pyproject.toml", ".git" },
+  init_options = { copyCommand = "topos.copyStablehlo" },
   settings = { topos = {} },
 }

@@ -50,6 +50,11 @@ local function command(name, description, act)
   vim.api.nvim_create_user_command(name, act, { desc = description })
 end
 
+-- The action "copy the StableHLO of ENTRY".
+vim.lsp.commands["topos.copyStablehlo"] = function(action)
+  send("topos.emit", { action.arguments[2] }, function(result) vim.fn.setreg('"', result.text) end)
+end
+
 command("ToposPlan", "Open the plan of the entry under the cursor", function()
   with_entry(function(entry) send("topos.openPlan", { entry }) end)
 end)

@@ -25,7 +25,8 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     vscode.commands.registerCommand('topos.restartServer', restart),
     vscode.commands.registerCommand('topos.showPlan', () => atEntry((uri, entry) => run('topos.openPlan', uri, entry))),
     vscode.commands.registerCommand('topos.traceAgain', () => withEditor((editor) => run('topos.retrace', editor.document.uri.toString()))),
-    vscode.commands.registerCommand('topos.copyStablehlo', () => atEntry(copyStablehlo)),
+    vscode.commands.registerCommand('topos.copyStablehlo', (uri?: string, entry?: string) =>
+      uri !== undefined && entry !== undefined ? copyStablehlo(uri, entry) : atEntry(copyStablehlo)),
     vscode.commands.registerCommand('topos.toggleInlayHints', () => run('topos.toggleHints')),
     vscode.workspace.onDidGrantWorkspaceTrust(restart),
     vscode.workspace.onDidChangeConfiguration(async (event) => {
@@ -57,6 +58,7 @@ async function start(): Promise<void> {
     initializationOptions: {
       untrustedWorkspace: !vscode.workspace.isTrusted,
       trustCommand: 'workbench.trust.manage',
+      copyCommand: 'topos.copyStablehlo',
       interpreter: settings.get<string | null>('interpreter') ?? undefined,
       framedViewer: beside(),
       settings: sent(settings),
