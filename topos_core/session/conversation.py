@@ -109,6 +109,7 @@ class Conversation:
         outgoing = memoryview(encode({**message, "id": number}))
         hung_up: float | None = None  # since when the channel is closed: a process that is ending takes a moment
         patience: float | None = None  # once killed or hung up on, how long the report may take
+        killed = False  # for its time
         while True:
             self._read_output()
             if self._read_report():
@@ -117,9 +118,9 @@ class Conversation:
             late, hanging = now >= deadline, hung_up is not None and now >= hung_up + _HANG_UP_SECONDS
             if patience is None and (late or hanging):
                 self.kill("time" if late else "hung up")
-                patience = now + _END_SECONDS
-            if patience is not None and now >= patience:
-                return self._told(failure("TP407", "the process that runs the code does not end when it is killed"))
+                patience, killed = now + _END_SECONDS, late
+            if patience is not None and now >= patience:  # a process of gigabytes takes seconds to end
+                return self._told(_too_slow(str(message["do"]), seconds, self._limits) if killed else _unended())
             until = patience or (deadline if hung_up is None else hung_up + _HANG_UP_SECONDS)
             readable, writable = self._wait(until - now, hung_up is None, bool(outgoing))
             if writable:
@@ -217,11 +218,7 @@ class Conversation:
             raise Cancelled
         match death["reason"]:
             case "time":
-                what, remedy = _SLOW.get(do, (f"the request to {do}", "ask for less"))
-                message = (
-                    f"{what} took longer than {seconds:g} s; {remedy}, or raise `seconds` in {self._limits.seconds_in}"
-                )
-                return failure("TP405", message, **place)
+                return _too_slow(do, seconds, self._limits, **place)
             case "memory":
                 message = (
                     f"{_held(death['resident'])}, the limit is {self._limits.memory // MIB} MiB; "
@@ -264,11 +261,19 @@ class Output:
         return (bytes(self._head) + middle + bytes(self._tail)).decode("utf-8", "replace")
 
 
+def _too_slow(do: str, seconds: float, limits: Limits, **place: Any) -> dict[str, Any]:
+    what, remedy = _SLOW.get(do, (f"the request to {do}", "ask for less"))
+    message = f"{what} took longer than {seconds:g} s; {remedy}, or raise `seconds` in {limits.seconds_in}"
+    return failure("TP405", message, **place)
+
+
+def _unended() -> dict[str, Any]:
+    return failure("TP407", "the process that runs the code does not end when it is killed")
+
+
 def _ending(death: Mapping[str, Any], file: str) -> str:
     """Says how the process of a file ended; which of its lines did it, an ended process cannot tell."""
-    from topos_core.session.worker import CHANNEL_LOST
-
-    if death["reason"] == "hung up" or death["exit"] == CHANNEL_LOST:
+    if death["reason"] == "hung up" or death["exit"] == processes.CHANNEL_LOST:
         return (
             f"{file} closed a descriptor that was not its own, on which topos answers; close only what the code opened"
         )
@@ -276,8 +281,13 @@ def _ending(death: Mapping[str, Any], file: str) -> str:
         name = _signal_name(death["signal"])
         hint = "; the system may have run out of memory" if name == "SIGKILL" else ""
         return f"the process that runs {file} was ended by {name}{hint}; look at native code that it calls last"
+    who = (
+        "`os._exit` or a library"
+        if death["exit"] != processes.BROKEN
+        else "`os._exit`, a library, or a builtin that it replaced"
+    )
     return (
-        f"{file} ended its process with status {death['exit']} (`os._exit` or a library); take the exit out of the "
+        f"{file} ended its process with status {death['exit']} ({who}); take that out of the "
         "entry, and put script code below `if __name__ == '__main__':`"
     )
 

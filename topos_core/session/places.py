@@ -129,14 +129,14 @@ def _describe(error: BaseException) -> tuple[str, str]:
             "take out your own modules alone"
         )
     kind = type(error).__name__
-    text = str(error).strip() or "no message"
+    text = _text_of(error)
     match error:
         case ToposError():
             return error.code, error.message
         case SyntaxError():
             return "TP403", f"syntax error: {error.msg}"
         case ImportError():
-            return _describe_import(error)
+            return _describe_import(error, text)
         case MemoryError():
             return "TP406", f"an allocation was refused ({text}); build the model without its full weights"
         case SystemExit():
@@ -155,6 +155,14 @@ def _describe(error: BaseException) -> tuple[str, str]:
     return "TP402", _with_remedy(f"{kind}: {text}", error)
 
 
+def _text_of(error: BaseException) -> str:
+    """Gives what an exception says; its own `__str__`, which is user code, may fail at that."""
+    try:
+        return str(error).strip() or "no message"
+    except BaseException as failed:
+        return f"its message cannot be told, since its `__str__` raises {type(failed).__name__}"
+
+
 def _describe_missing(name: str) -> tuple[str, str]:
     """Says that the code asks topos_core for a name that it does not have: most often a dtype."""
     if re.fullmatch(r"b?[a-z]\d+(_\w+)?", name):
@@ -164,21 +172,21 @@ def _describe_missing(name: str) -> tuple[str, str]:
     return "TP402", f"topos_core has no {name!r}; dir(topos_core) lists what it has"
 
 
-def _describe_import(error: ImportError) -> tuple[str, str]:
+def _describe_import(error: ImportError, text: str) -> tuple[str, str]:
     name = error.name or ""
-    if name == "topos_core" and str(error).startswith("cannot import name"):
-        return "TP404", f"{error}; dir(topos_core) lists what it has"
+    if name == "topos_core" and text.startswith("cannot import name"):
+        return "TP404", f"{text}; dir(topos_core) lists what it has"
     if name.partition(".")[0] == "topos_core":
-        return "internal", f"topos itself failed: {error}; please report this"
+        return "internal", f"topos itself failed: {text}; please report this"
     if _is_ours(error.__traceback__):  # asked for by the command, not by the code
-        return "TP409", f"this needs {name or error} in {sys.executable}; install topos-inspector there"
+        return "TP409", f"this needs {name or text} in {sys.executable}; install topos-inspector there"
     if isinstance(error, ModuleNotFoundError):
         top = name.partition(".")[0]
         if top in FRAMEWORKS:
             extra = f" (pip install 'topos-inspector[{top}]')" if top in EXTRAS else ""
             return "TP409", f"{sys.executable} has no {top}; install it there{extra}, or choose another interpreter"
         return "TP404", f"no module named {name!r} in {sys.executable}; install it there, or correct the name"
-    return "TP404", _with_remedy(f"{error}".strip(), error) or f"{name!r} cannot be imported"
+    return "TP404", _with_remedy(text, error)
 
 
 def _with_remedy(message: str, error: BaseException) -> str:

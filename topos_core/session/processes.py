@@ -9,6 +9,8 @@ import signal
 import sys
 from typing import Final
 
+BROKEN: Final = 70  # the status of a worker whose own code could not go on
+CHANNEL_LOST: Final = 71  # of one whose channel was closed by user code
 _SET_DEATH_SIGNAL: Final = 1
 _SET_CHILD_SUBREAPER: Final = 36
 

@@ -208,7 +208,7 @@ def _fork(
                 group.remove()
             return
     if process == 0:
-        status = 70
+        status = processes.BROKEN
         try:
             signal.set_wakeup_fd(-1)
             for number in (signal.SIGCHLD, signal.SIGINT):

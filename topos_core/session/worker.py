@@ -149,11 +149,8 @@ class _Channel:
         except OSError:
             same = False
         if not same:  # the number may stand for a file of the user by now: writing would damage it
-            os._exit(CHANNEL_LOST)
+            os._exit(processes.CHANNEL_LOST)
 
     def _stat(self) -> tuple[int, int]:
         status = os.fstat(self._socket.fileno())
         return status.st_dev, status.st_ino
-
-
-CHANNEL_LOST = 71
