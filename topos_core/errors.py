@@ -165,3 +165,11 @@ FAILURES: Final[Mapping[str, Failure]] = {
         "Do what the message proposes.",
     ),
 }
+
+
+def said(error: BaseException) -> str:
+    """Gives what an exception of user code says, empty for nothing; its own `__str__` may fail at that."""
+    try:
+        return str(error).strip()
+    except BaseException as failed:
+        return f"its message cannot be told, since its `__str__` raises {type(failed).__name__}"

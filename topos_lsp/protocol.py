@@ -18,6 +18,7 @@ _INVALID_REQUEST: Final = -32600
 _INVALID_PARAMS: Final = -32602
 _INTERNAL: Final = -32603
 _PARSE: Final = -32700
+_OF_OPEN: Final = (lsp.TEXT_DOCUMENT_DID_CHANGE, lsp.TEXT_DOCUMENT_DID_CLOSE)
 _MOST_FAULTS: Final = 3  # told of one message
 
 
@@ -60,7 +61,7 @@ class Protocol(LanguageServerProtocol):
             if method == lsp.SHUTDOWN:
                 for future in list(self._request_futures.values()):  # pygls cancels while each of them leaves the table
                     future.cancel()
-            if method == lsp.TEXT_DOCUMENT_DID_CLOSE and not self._is_open(message.params):
+            if method in _OF_OPEN and not self._is_open(message.params):
                 self._refuse(message, _INVALID_REQUEST, f"{message.params.text_document.uri} is not open")
                 return
             if isinstance(message, lsp.ExecuteCommandRequest) and message.params.arguments is None:
@@ -81,7 +82,7 @@ class Protocol(LanguageServerProtocol):
             told = lsp.ResponseError(code=_INVALID_PARAMS, message=faults)
             return lsp.ResponseErrorMessage(id=data.get("id"), error=told, jsonrpc="2.0")
 
-    def _is_open(self, params: lsp.DidCloseTextDocumentParams) -> bool:
+    def _is_open(self, params: lsp.DidChangeTextDocumentParams | lsp.DidCloseTextDocumentParams) -> bool:
         return params.text_document.uri in self.workspace.text_documents
 
     def refuse(self, number: Any, code: int, text: str) -> None:

@@ -73,6 +73,7 @@ def test_malformed_messages_are_answered_with_what_is_wrong_and_harm_nobody(star
     client.notify("textDocument/didOpen", {"textDocument": 7})
     client.notify("textDocument/didChange", {"x": 1})
     client.notify("textDocument/didClose", at("file:///never.py"))
+    client.change("file:///never.py", "x", 2)
     for body, code in ((b"hello", -32700), (b"[{}]", -32600), (b"5", -32600)):
         client._outgoing.put(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
         assert client.reply(None)["error"]["code"] == code

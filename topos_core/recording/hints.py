@@ -8,12 +8,14 @@ import sys
 from types import ModuleType
 from typing import Final
 
+from topos_core.errors import said
+
 _IMPORTED: Final = re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'")
 
 
 def remedy(error: BaseException) -> str | None:
     """Gives the remedy for an exception; None where its own text has to do."""
-    text = str(error)
+    text = said(error)
     match error:
         case RecursionError():
             return "a function calls itself without an end here; end it by what is known while recording: a number, a shape"

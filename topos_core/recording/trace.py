@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Final
 
-from topos_core.errors import RecordingError, ToposError, TraceError
+from topos_core.errors import RecordingError, ToposError, TraceError, said
 from topos_core.recording.arguments import bind, place_inputs
 from topos_core.recording.collector import collector_paused
 from topos_core.recording.finish import finish
@@ -111,7 +111,7 @@ def _explained(recorder: Recorder, error: Exception) -> TraceError:
     ):
         return ours
     related = (ours.span,) if ours is not None and ours.span is not None else ()
-    text = str(error)
+    text = said(error)
     message = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return TraceError(with_remedy(f"the function raised {message}", error), code="TP402", span=span, related=related)
 

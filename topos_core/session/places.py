@@ -12,7 +12,7 @@ from functools import cache
 from types import CodeType, TracebackType
 from typing import Any, Final
 
-from topos_core.errors import ToposError, TraceError
+from topos_core.errors import ToposError, TraceError, said
 from topos_core.session.entries import split_lines
 from topos_core.session.messages import failure
 from topos_core.tape.span import Span
@@ -129,7 +129,7 @@ def _describe(error: BaseException) -> tuple[str, str]:
             "take out your own modules alone"
         )
     kind = type(error).__name__
-    text = _text_of(error)
+    text = said(error) or "no message"
     match error:
         case ToposError():
             return error.code, error.message
@@ -153,14 +153,6 @@ def _describe(error: BaseException) -> tuple[str, str]:
     if _is_ours(error.__traceback__):
         return "internal", f"topos itself failed: {kind}: {text}; please report this"
     return "TP402", _with_remedy(f"{kind}: {text}", error)
-
-
-def _text_of(error: BaseException) -> str:
-    """Gives what an exception says; its own `__str__`, which is user code, may fail at that."""
-    try:
-        return str(error).strip() or "no message"
-    except BaseException as failed:
-        return f"its message cannot be told, since its `__str__` raises {type(failed).__name__}"
 
 
 def _describe_missing(name: str) -> tuple[str, str]:

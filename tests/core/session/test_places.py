@@ -94,6 +94,13 @@ def test_a_syntax_error_in_another_file_stands_there():
         ("raise MemoryError('too much')", "TP406", "too much"),
         ("raise ValueError", "TP402", "ValueError: no message"),
         ("raise ValueError('a\\x1b[2Jb')", "TP402", "a\\x1b[2Jb"),
+        (
+            "raise type('E', (Exception,), {'__str__': lambda self: 3})",
+            "TP402",
+            "E: its message cannot be told, since its `__str__`",
+        ),
+        ("raise type('E', (BaseException,), {'__str__': lambda self: 1 / 0})", "TP402", "raises ZeroDivisionError"),
+        ("raise type('E', (ImportError,), {'__str__': lambda self: 3})", "TP404", "raises TypeError"),
     ],
 )
 def test_every_kind_of_exception_has_its_code(statement, code, words):
