@@ -47,6 +47,21 @@ FULL = {
 }  # fmt: skip
 
 
+class Patience:
+    """Seconds that a wait may take. Between two looks at it a second counts at most: a machine that stood still is not the server's."""
+
+    def __init__(self, seconds):
+        self._left = seconds
+        self._looked = time.monotonic()
+
+    def left(self):
+        """Gives what is left."""
+        now = time.monotonic()
+        self._left -= min(now - self._looked, 1.0)
+        self._looked = now
+        return self._left
+
+
 class Client:
     """One editor with one server.
 
@@ -176,9 +191,9 @@ class Client:
 
     def wait_for_hints(self, name, test=bool, seconds=SECONDS):
         """Asks for hints again and again until they pass a test."""
-        deadline = time.monotonic() + seconds
+        patience = Patience(seconds)
         while not test(found := self.hints(name)):
-            assert time.monotonic() < deadline, found
+            assert patience.left() > 0, found
             time.sleep(0.02)
         return found
 
@@ -192,17 +207,17 @@ class Client:
 
     def wait_for(self, test, seconds=SECONDS):
         """Looks again and again until a test passes that nothing from the server announces."""
-        deadline = time.monotonic() + seconds
+        patience = Patience(seconds)
         while not test():
-            assert time.monotonic() < deadline
+            assert patience.left() > 0, "nothing announced it, and it did not come"
             time.sleep(0.02)
 
     def wait(self, test, seconds=SECONDS, what="what was expected"):
         """Waits until something that arrives makes a test true."""
-        deadline = time.monotonic() + seconds
+        patience = Patience(seconds)
         with self._arrived:
             while not test():
-                left = deadline - time.monotonic()
+                left = patience.left()
                 dead = self.process.poll() is not None
                 if left <= 0 or dead:
                     said = b"".join(self.errors).decode()

@@ -15,12 +15,10 @@ def test_results_move_with_edits_and_are_marked_stale_after_a_failure(shared, op
     name = opened(observing)
     (before,) = shared.wait_for_diagnostics(name)
     hints = shared.wait_for_hints(name)
-    asked = time.monotonic()
     shared.change(name, "# one\n# two\n" + observing, 2)
     (moved,) = shared.wait_for_diagnostics(name, lambda found: found and found[0]["range"] != before["range"])
     assert moved["range"]["start"]["line"] == before["range"]["start"]["line"] + 2
     assert shared.diagnostics(name)["version"] == 2
-    assert time.monotonic() - asked < 5
     assert shared.hints(name) == {line + 2: label for line, label in hints.items()}
     broken = observing.replace("(c * c)", "(c * d)")
     shared.change(name, broken, 3)

@@ -31,6 +31,8 @@ def shared(tmp_path_factory):
     folder = home / "project"
     folder.mkdir()
     (folder / "pyproject.toml").write_text("")
+    (home / "config" / "topos").mkdir(parents=True)
+    (home / "config" / "topos" / "settings.toml").write_text("seconds = 3600\n")  # no scenario is about time
     client = Client(home)
     client.initialize(folder, options={**VOUCHED, "debounceMs": 0, "diagnostics": EVERYTHING})
     client.folder = folder
