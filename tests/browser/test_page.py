@@ -164,6 +164,9 @@ def test_whatif_moves_nothing_and_can_be_undone(open_page: Open) -> None:
     page, *_ = open_page(convolution(observed=True))
     places = page.locator("[data-box]").evaluate_all("all => all.map(e => e.getAttribute('transform'))")
     page.locator('.entry[data-verdict="blocked"]').click()
+    page.wait_for_timeout(400)  # the way to the selection
+    body = page.locator('[data-box="op"] .body').first
+    on_screen = body.bounding_box()["y"]
     page.get_by_role("button", name="What if it were not observed?").click()
     bar = page.get_by_test_id("whatif")
     bar.wait_for()
@@ -171,6 +174,7 @@ def test_whatif_moves_nothing_and_can_be_undone(open_page: Open) -> None:
     expect(bar).to_contain_text("1 region changed")
     assert page.locator('.entry[data-verdict="blocked"]').count() == 0
     assert page.locator("[data-box]").evaluate_all("all => all.map(e => e.getAttribute('transform'))") == places
+    assert body.bounding_box()["y"] == pytest.approx(on_screen, abs=0.5)
     page.keyboard.press("u")
     page.locator('.entry[data-verdict="blocked"]').wait_for()
     assert bar.count() == 0
