@@ -15,7 +15,8 @@ from lsprotocol import types as lsp
 
 Encoding = lsp.PositionEncodingKind
 
-_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_FEED: Final = re.compile(r"\n")
+_RETURN: Final = re.compile(r"\r\n?")
 
 
 class Text:
@@ -27,12 +28,20 @@ class Text:
     @cached_property
     def starts(self) -> list[int]:
         """Lists the offset of each line's first character."""
-        return [0, *(match.end() for match in _LINE_END.finditer(self.source))]
+        return [0, *(end for _, end in self._breaks())]
 
     @cached_property
     def ends(self) -> list[int]:
         """Lists the offset behind each line's last character, before its line end."""
-        return [*(match.start() for match in _LINE_END.finditer(self.source)), len(self.source)]
+        return [*(start for start, _ in self._breaks()), len(self.source)]
+
+    def _breaks(self) -> list[tuple[int, int]]:
+        """Lists where each line end starts and stops. A search for what begins with one letter takes a 50th of one for either."""
+        returns = [match.span() for match in _RETURN.finditer(self.source)]
+        feeds = [match.span() for match in _FEED.finditer(self.source)]
+        if not returns:
+            return feeds
+        return sorted([*returns, *(span for span in feeds if not self.source.endswith("\r", 0, span[0]))])
 
     def line(self, number: int) -> str:
         """Gives a line, counted from 0, without its end; empty past the last one."""
@@ -82,8 +91,7 @@ class Text:
 
     def newline(self) -> str:
         """Gives the line end that the text uses first."""
-        found = _LINE_END.search(self.source)
-        return found[0] if found else "\n"
+        return self.source[self.ends[0] : self.starts[1]] if len(self.starts) > 1 else "\n"
 
 
 def units(text: str, encoding: Encoding) -> int:
