@@ -139,6 +139,7 @@ def test_any_value_can_be_observed_by_key(open_page: Open) -> None:
     expect(page.get_by_test_id("whatif")).to_contain_text("observing %12")
     assert asked(page, planner, "observe") == {"observe": [12]}
     expect(page.locator('[data-op="12"] .observed')).to_have_count(1)
+    expect(page.get_by_test_id("why")).to_contain_text("observed by this question alone")
     page.keyboard.press("o")
     expect(page.get_by_test_id("whatif")).to_have_count(0)
 

@@ -48,6 +48,9 @@ class GivenPlanner:
         document["observations"] = [
             o | {"blocks": []} if i in ignored else o for i, o in enumerate(document["observations"])
         ]
+        for value in options.get("observe", ()) if document["observations"] else ():
+            asked = {"value": value, "kind": "observe", "name": None, "asked": True, "blocks": []}
+            document["observations"] = [*document["observations"], document["observations"][0] | asked]
         for region in document["regions"]:
             if region["verdict"] == "blocked" and ignored.issuperset(region["observations"]):
                 region.update(verdict="taken", code=None, word=None, observations=[], paths=[], kernel="direct convolution",
