@@ -21,11 +21,12 @@ from topos_lsp import catalogue, features
 from topos_lsp.documents import Document, Documents
 from topos_lsp.files import File
 from topos_lsp.homes import Home, Homes
+from topos_lsp.listening import Work
 from topos_lsp.positions import Encoding
 from topos_lsp.progress import Shown
 from topos_lsp.protocol import Protocol, is_refusal
 from topos_lsp.settings import Initial, Settings
-from topos_lsp.tracing import Tracing, Work
+from topos_lsp.tracing import Tracing
 from topos_lsp.viewer import Viewers
 
 logger = logging.getLogger(__name__)

@@ -13,10 +13,10 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from topos_core.document import marks as words
 from topos_core.errors import ToposError
@@ -29,6 +29,7 @@ from topos_lsp.documents import Document, Documents
 from topos_lsp.edits import Edit
 from topos_lsp.files import Failure, File
 from topos_lsp.homes import Home, Homes
+from topos_lsp.listening import Listener, Silent, Work
 from topos_lsp.memory import trim
 from topos_lsp.plan import Plan
 from topos_lsp.replies import Replies
@@ -48,37 +49,6 @@ _THREADS: Final = 16  # as many files as may hang at once before another one wai
 _PLACE: Final = ("line", "column", "end_line", "end_column")
 
 
-class Listener(Protocol):
-    """Who shows what tracing found."""
-
-    def changed(self, file: File) -> None:
-        """Is called whenever a file's state, plans or failures changed."""
-
-    def reopening(self) -> None:
-        """Is called before projects are read anew."""
-
-    def working(self, file: File) -> Work:
-        """Gives what tells the user about a trace that runs."""
-
-
-class Work(Protocol):
-    """One running trace, as the user sees it."""
-
-    def report(self, title: str, done: int, total: int) -> None:
-        """Tells a step; from any thread."""
-
-    def end(self) -> None:
-        """Takes it away."""
-
-
-class _Silent:
-    """Work that nobody is told of."""
-
-    def report(self, title: str, done: int, total: int) -> None: ...
-
-    def end(self) -> None: ...
-
-
 @dataclass(slots=True)
 class Tracing:
     """Every open file that may have entries."""
@@ -88,6 +58,7 @@ class Tracing:
     listener: Listener
     settings: Settings = field(default_factory=Settings)
     _files: dict[str, File] = field(default_factory=dict)
+    _ending: dict[str, tuple[Future[Any], asyncio.Task[None]]] = field(default_factory=dict)
     _trimming: asyncio.TimerHandle | None = None
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "topos-trace"))
 
@@ -113,9 +84,10 @@ class Tracing:
         """Starts to follow a buffer, and traces it."""
         known = self._files.get(document.uri)
         if known is not None:  # opened twice: what runs for the older text ends
-            self._stop(known)
+            self._leave(known)
         home = self.homes.of(document.path)
-        file = self._files[document.uri] = File(document, home, replies=home.closed.take(document.path))
+        replies, ending = home.closed.take(document.path), self._ending.get(document.path)
+        file = self._files[document.uri] = File(document, home, replies=replies, work=ending[0] if ending else None)
         self._schedule(file, 0.0, asked=self.settings.trace != "manual")
 
     def changed(self, document: Document, edits: list[Edit]) -> None:
@@ -151,7 +123,7 @@ class Tracing:
         """Ends whatever runs for a buffer and forgets it."""
         file = self._files.pop(document.uri, None)
         if file is not None:
-            self._stop(file)
+            self._leave(file)
             file.home.closed.keep(document.path, file.replies)
             agent = file.home.running()
             if agent is not None:
@@ -205,7 +177,7 @@ class Tracing:
         seen = plan.view(file.document, file.home)
         if seen is not None and seen.text.source != file.traced_text:  # the plan was taken from what was known before
             file.replies = Replies()
-            file.work = self._pool.submit(self._ask, file, seen.text.source, options, _Silent())
+            file.work = self._pool.submit(self._ask, file, seen.text.source, options, Silent())
             await asyncio.wrap_future(file.work)
             file.traced_text = seen.text.source
         agent = file.home.agent()
@@ -236,6 +208,19 @@ class Tracing:
         if task is not None and not task.done():
             task.cancel()
         self._end_work(file)
+
+    def _leave(self, file: File) -> None:
+        """Ends what runs for a buffer that is gone, however late it begins; the next one of that path waits for that."""
+        self._stop(file)
+        work, path = file.work, file.document.path
+        if work is not None and not work.done():
+            ended = asyncio.get_running_loop().create_task(self._no_work(file))
+            self._ending[path] = work, ended
+            ended.add_done_callback(lambda _: self._forget(path, work))
+
+    def _forget(self, path: str, work: Future[Any]) -> None:
+        if path in self._ending and self._ending[path][0] is work:
+            del self._ending[path]
 
     def _end_work(self, file: File) -> None:
         if file.work is not None and not file.work.cancel() and (agent := file.home.running()) is not None:
