@@ -49,7 +49,9 @@ WEIGHT, KERNEL, TURNED, DEEP, POINT = (
     drawn(32, 32, 1, 1),
 )
 SCALE = drawn(512)
+SIDES = [drawn(64, 512) for _ in range(2)]
 MIXING = [drawn(256, 256) for _ in range(4)]
+ALONE = ("linear", "elementwise_chain", "sibling_elementwise")
 COSINES, SINES = np.cos(drawn(256, 32)), np.sin(drawn(256, 32))
 
 
@@ -80,6 +82,11 @@ def rotary(x: Any) -> Any:
     return np.concatenate([first * COSINES - second * SINES, second * COSINES + first * SINES], axis=-1)
 
 
+def folded(x: Any) -> list[Any]:
+    """Gives right operands that are computed once, before a run."""
+    return [side * np.full_like(x[:1, :1], number) for number, side in enumerate(SIDES, 2)]
+
+
 def instance_norm(x: Any, scale: Any) -> Any:
     y = (x - x.mean((2, 3), keepdims=True)) / np.sqrt(x.var((2, 3), keepdims=True) + 1e-5)
     return y * scale.reshape(1, -1, 1, 1)
@@ -95,6 +102,10 @@ CASES = {
     "linear, known": Case(lambda x: x @ WEIGHT, (ROWS,)),
     "linear_bias_activation": Case(lambda x, w: nn.relu(x @ w + SCALE), ((2048, 128), (128, 512)), 2),
     "sibling_matmul": Case(lambda x, *sides: tuple(x @ side for side in sides), ((8192, 64), *[(64, 32)] * 3), off=("linear",)),
+    "sibling_matmul, folded": Case(lambda x: tuple(x @ side for side in folded(x)), ((512, 64),), off=ALONE),
+    "sibling_matmul, one folded": Case(
+        lambda x, *given: tuple(x @ side for side in (folded(x)[0], *given)), ((512, 64), (64, 512)), off=ALONE
+    ),
     "gated_mlp": Case(gated, ((2048, 128), (128, 512), (128, 512)), 3),
     "layer_norm_linear": Case(lambda x: nn.layer_norm(x, SCALE, SCALE) @ WEIGHT, (ROWS,)),
     "softmax": Case(lambda x: nn.softmax(x), (ROWS,)),

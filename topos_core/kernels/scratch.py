@@ -82,6 +82,29 @@ class Read(NamedTuple):
         return Copied(kept, most)
 
 
+class ReadBeside(NamedTuple):
+    """Lays operands beside each other, in the dtype that is computed in; stands at one of them for all.
+
+    Args:
+        dtype: What is computed in.
+        names: The bindings of all.
+        bytes: Of all together.
+    """
+
+    dtype: str
+    names: tuple[str, ...]
+    bytes: int
+
+    @property
+    def once(self) -> bool:
+        """Tells that operands which are all known before the run are laid out then."""
+        return True
+
+    def copied(self, kind: TensorType, strides: Sequence[int], written: Sequence[int], /) -> Copied:
+        """Counts what lies beside each other, and before that the operands of another dtype."""
+        return Copied(self.bytes, self.bytes if kind.dtype == self.dtype else 2 * self.bytes)
+
+
 class Apart(Protocol):
     """How a kernel writes a root whose rows stand apart."""
 
@@ -168,8 +191,8 @@ class Stage(NamedTuple):
 
     @property
     def least_bytes(self) -> int:
-        """Counts what it holds where operands lie as the kernel reads them."""
-        return self.bytes + self.bringing
+        """Counts what it holds where operands lie as the kernel reads them; those that it lays beside each other never do."""
+        return self.bytes + self.bringing + sum(read.bytes for _, read in self.reads if isinstance(read, ReadBeside))
 
     def scratch_bytes(self, copied: Callable[[str, Reading], Copied]) -> int:
         """Counts the most that it holds."""

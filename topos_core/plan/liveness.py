@@ -10,7 +10,7 @@ from topos_core.cost.memory import Placed, Placement, contiguous_strides, place
 from topos_core.kernels.convolution.reading import ReadImage
 from topos_core.kernels.kernel import Offer
 from topos_core.kernels.margins import Margins
-from topos_core.kernels.scratch import Copied, Reading
+from topos_core.kernels.scratch import Copied, ReadBeside, Reading
 from topos_core.matching.match import Match
 from topos_core.ops.catalog import definitions
 from topos_core.plan.margins import margins_of
@@ -210,7 +210,8 @@ class _Walk:
             kind = self.tape.ops[value].type
             if name in match.named:
                 return read.copied(kind, contiguous_strides(kind.shape), written)
-            if read.once and (value in self.folded or self.tape.ops[value].name in ("parameter", "constant")):
+            together = read.names if isinstance(read, ReadBeside) else (name,)
+            if read.once and all(self.is_known(match.bindings[each]) for each in together):
                 return Copied(0, 0)
             copy = read.copied(kind, self.places[value].strides, written)
             if value in self.margins and isinstance(read, ReadImage) and read.margins(kind) == self.margins[value]:
@@ -219,6 +220,10 @@ class _Walk:
             return copy
 
         return offer.temporary_bytes + max((stage.scratch_bytes(copied) for stage in offer.stages), default=0)
+
+    def is_known(self, value: int) -> bool:
+        """Tells whether a value is there before the run."""
+        return value in self.folded or self.tape.ops[value].name in ("parameter", "constant")
 
     def ending(self, step: Step, operands: Sequence[int], strides: tuple[int, ...]) -> int | None:
         """Gives an operand that a result may be written over: this step is the last to read its buffer, which it fills."""

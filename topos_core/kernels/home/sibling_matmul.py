@@ -18,7 +18,7 @@ from topos_core.kernels.launch import address_of
 from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.products.engine import Product, Right
 from topos_core.kernels.products.offering import is_known, product_cost
-from topos_core.kernels.scratch import Read, Stage, computed
+from topos_core.kernels.scratch import Read, ReadBeside, Reading, Stage, computed
 from topos_core.matching.match import Match
 from topos_core.ops.cast import cast_array
 from topos_core.tape.tape import Tape
@@ -79,13 +79,21 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     cost = product_cost(facts.rows, facts.steps, columns, dtype, known)
     elements = facts.rows * columns + (0 if known else facts.steps * columns)
     running = computed(dtype)
+    size = numpy_dtype(running).itemsize
     brought = 0 if running == dtype else facts.rows * max(facts.columns) * numpy_dtype(dtype).itemsize
+
+    def stages() -> tuple[Stage, ...]:
+        reads: list[tuple[str, Reading]] = [("x", Read(running))]
+        if not known:
+            names = tuple(name for name in match.bindings if name != "x")
+            reads.append((names[0], ReadBeside(running, names, facts.steps * columns * size)))
+        return (Stage(tuple(reads), facts.rows * columns * size, brought),)
+
     return offer_core(
         tape, match, terms, kernel=f"one product of {columns} columns for {len(weights)} results", flops=cost.flops,
         transcendentals=0, efficiency=cost.efficiency,
         between=elements * numpy_dtype(dtype).itemsize,  # the common result, and right operands laid beside each other
-        held=elements * numpy_dtype(running).itemsize, calls=CALLS,
-        stages=Stages(lambda: (Stage((("x", Read(running)),), bringing=brought),)),
+        held=0, calls=CALLS, stages=Stages(stages),
     )  # fmt: skip
 
 
