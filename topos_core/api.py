@@ -40,7 +40,6 @@ from topos_core.tape.tape import Tape
 if TYPE_CHECKING:
     import networkx
 
-    from topos_core.run.program import Program
     from topos_core.run.proof import Proof
 
 __all__ = ["Plan", "load", "plan", "planner", "trace"]
@@ -158,8 +157,7 @@ class Plan:
     data: PlanData
     planner: Planner
     parameters: Mapping[Named, np.ndarray]
-    _program: Program | None = field(init=False, default=None, repr=False)
-    _programs: list[Any] = field(default_factory=list, init=False, repr=False)  # what the first run made ready
+    _runs: list[Callable[..., Any]] = field(default_factory=list, init=False, repr=False)  # made ready by the first run
 
     @property
     def tape(self) -> Tape:
@@ -251,7 +249,8 @@ class Plan:
         Raises:
             ConfigurationError: TP502, inputs that do not fit; TP504, no thread to run on; TP507, an opaque op, or a plan that is not for this host.
         """
-        if self.data.request.consumer != "home" or self.data.machine.planning_only:
+        ready = self._runs
+        if not ready and (self.data.request.consumer != "home" or self.data.machine.planning_only):
             raise ConfigurationError(
                 f"a plan for {self.data.request.consumer} on {self.data.machine.name} cannot run here;"
                 " plan with consumer home and machine host or reference",
@@ -259,11 +258,10 @@ class Plan:
             )
         if threads is not None and threads < 1:
             raise ConfigurationError(f"{threads} threads cannot run anything; give 1 or more", code="TP504")
-        executor = importlib.import_module("topos_core.run.executor")
-        if not self._programs:
-            self._programs.append(executor.make_program(self.data, self.parameters))
-        program = self._programs[0]
-        return executor.run(self.data, inputs, observed=observed, threads=threads, program=program)
+        if not ready:
+            executor = importlib.import_module("topos_core.run.executor")
+            ready.append(partial(executor.run, self.data, program=executor.make_program(self.data, self.parameters)))
+        return ready[0](inputs, observed=observed, threads=threads)
 
     def prove(self) -> tuple[Proof, ...]:
         """Proves that every match of this plan is what was recorded: by algebra, by measuring where that cannot say."""

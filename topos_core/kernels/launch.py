@@ -50,21 +50,25 @@ def _zeros(block: tuple[str, ...]) -> Mapping[str, int]:
     return dict.fromkeys(block, 0)
 
 
-def address_of(values: np.ndarray) -> int:
-    """Gives the address of an array's first element.
+def _read_address(values: np.ndarray) -> int:
+    return _read(id(values) + _DATA).value
 
-    `values.ctypes.data` and the array interface take over a microsecond, and a run needs ten addresses.
-    """
-    if _address_is_known():
-        return _read(id(values) + _DATA).value
+
+def _asked_address(values: np.ndarray) -> int:
     return int(values.__array_interface__["data"][0])
 
 
-@cache
 def _address_is_known() -> bool:
     """Compares both ways once, in case an interpreter lays out objects differently."""
     probe = np.zeros(3, np.int64)[1:]
-    return bool(_read(id(probe) + _DATA).value == probe.__array_interface__["data"][0])
+    return _read_address(probe) == _asked_address(probe)
+
+
+address_of: Final = _read_address if _address_is_known() else _asked_address
+"""Gives the address of an array's first element.
+
+`values.ctypes.data` and the array interface take over a microsecond, and a run needs ten addresses.
+"""
 
 
 class Scratch:
@@ -92,7 +96,7 @@ def carved(dtype: np.dtype, sizes: Sequence[int]) -> list[np.ndarray]:
 
 def launch(kernel: Kernel, block: array[int], threads: int) -> None:
     """Runs a kernel on the items of a block that `template` made, or a copy of one; the block serves one launch."""
-    address = block.buffer_info()[0]
+    address, _ = block.buffer_info()
     block[0] = address + 8 * (len(block) - SPARE)
     seen = watch()
     if seen is not None:

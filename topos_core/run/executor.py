@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from topos_core.plan.plan import PlanData
-from topos_core.run.interpreter import Parameters, bind_inputs
+from topos_core.run.interpreter import Parameters, bind_expected
 from topos_core.run.program import Program, make_program
 from topos_core.tape.tape import Structure, Tape
 
@@ -53,6 +53,8 @@ def run(
     program = program if program is not None else make_program(plan, parameters)
     values = execute(program, plan, inputs, threads)
     tape = plan.tape
+    if program.fresh and not observed:
+        return rebuild(tape.structure, [values[value] for value in tape.results])
     wanted = [*tape.results, *(plan.observed if observed else ())]
     arrays = owned([values[value] for value in wanted], inputs, program)
     results = rebuild(tape.structure, arrays[: len(tape.results)])
@@ -67,7 +69,7 @@ def execute(
     """Gives the kept values by number; they may share memory with each other, with inputs and with parameters."""
     count = threads if threads is not None else default_threads()
     exact = plan.request.fidelity == "exact"
-    return program.run(bind_inputs(plan.tape, inputs), max(1, count), 1 if exact else max(1, count))
+    return program.run(bind_expected(plan.tape, program.expected, inputs), max(1, count), 1 if exact else max(1, count))
 
 
 def default_threads() -> int:
@@ -135,10 +137,10 @@ def _fills(array: np.ndarray) -> bool:
 
 def rebuild(structure: Structure, leaves: Sequence[np.ndarray]) -> Any:
     """Nests arrays as the function's result was nested; a record (see `_record`) stands for an object of a class."""
+    if structure.kind == "leaf":
+        return leaves[structure.index]
     children = [rebuild(child, leaves) for child in structure.children]
     match structure.kind:
-        case "leaf":
-            return leaves[structure.index]
         case "none":
             return None
         case "tuple":

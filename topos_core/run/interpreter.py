@@ -7,7 +7,7 @@ neither threads nor memory layout change a bit. Values are dropped after their l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Literal, overload
+from typing import Final, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -77,9 +77,37 @@ def bind_inputs(tape: Tape, inputs: Sequence[np.ndarray]) -> dict[int, np.ndarra
     Raises:
         ConfigurationError: One is missing or of another type (TP502).
     """
-    if len(inputs) != len(tape.inputs):
-        raise _misfit(f"{len(inputs)} inputs given, the program takes {len(tape.inputs)}: {_signature(tape)}")
-    return {value: _fit(tape, value, array) for value, array in zip(tape.inputs, inputs, strict=True)}
+    return bind_expected(tape, expected_inputs(tape), inputs)
+
+
+class Expected(NamedTuple):
+    """What an input must be, read off the tape once for many runs."""
+
+    value: int
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    ranged: bool
+
+
+def expected_inputs(tape: Tape) -> tuple[Expected, ...]:
+    """Lists what the inputs must be, in the tape's order."""
+    kinds = [(value, tape.ops[value].type) for value in tape.inputs]
+    return tuple(Expected(value, numpy_dtype(kind.dtype), kind.shape, value in tape.ranges) for value, kind in kinds)
+
+
+def bind_expected(tape: Tape, expected: Sequence[Expected], inputs: Sequence[np.ndarray]) -> dict[int, np.ndarray]:
+    """Does what `bind_inputs` does, where what is expected of the tape's inputs is known.
+
+    Raises:
+        ConfigurationError: One is missing or of another type (TP502).
+    """
+    if len(inputs) != len(expected):
+        raise _misfit(f"{len(inputs)} inputs given, the program takes {len(expected)}: {_signature(tape)}")
+    bound: dict[int, np.ndarray] = {}
+    for (value, dtype, shape, ranged), array in zip(expected, inputs, strict=True):
+        fits = type(array) is np.ndarray and array.dtype == dtype and array.shape == shape and not ranged
+        bound[value] = array if fits else _fit(tape, value, array)
+    return bound
 
 
 def bind_parameters(tape: Tape, parameters: Parameters | None = None) -> dict[int, np.ndarray]:

@@ -6,9 +6,12 @@ A piece goes back when the last array that looks at it is gone, views included. 
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+
+from topos_core.kernels.launch import address_of
 
 POOLED_BYTES: Final = 256 << 10
 """Smaller pieces are the allocator's, which keeps them itself."""
@@ -26,32 +29,48 @@ class Pool:
     __slots__ = ("free",)
 
     def __init__(self) -> None:
-        self.free: dict[int, list[np.ndarray]] = {}
+        self.free: dict[int, list[Piece]] = {}
 
     def memory(self, size: int) -> np.ndarray:
-        """Gives so many uninitialised bytes, on a cache line where they are pooled."""
+        """Gives so many uninitialised bytes, at `PLACE` in a page where they are pooled."""
         if size < POOLED_BYTES:
             return np.empty(size, np.uint8)
         waiting = self.free.setdefault(size, [])
         try:
             piece = waiting.pop()
         except IndexError:
-            piece = np.empty(size + PAGE, np.uint8)
-        return np.asarray(_Lease(piece, waiting, size))
+            piece = _piece(size)
+        return np.asarray(_Lease(piece, waiting))
+
+
+class Piece(NamedTuple):
+    """Memory, and how NumPy is told of the part that is lent: made once, since every run borrows.
+
+    Args:
+        memory: A page larger than what is lent.
+        interface: NumPy's array interface of what is lent.
+    """
+
+    memory: np.ndarray
+    interface: Mapping[str, Any]
+
+
+def _piece(size: int) -> Piece:
+    memory = np.empty(size + PAGE, np.uint8)
+    start = address_of(memory)
+    place = start + (PLACE - start) % PAGE
+    return Piece(memory, {"data": (place, False), "shape": (size,), "typestr": "|u1", "version": 3})
 
 
 class _Lease:
-    """Memory that is in use; numpy keeps it alive as the base of the arrays that look at it."""
+    """A piece that is in use; numpy keeps it alive as the base of the arrays that look at it."""
 
-    __slots__ = ("__array_interface__", "memory", "waiting")
+    __slots__ = ("__array_interface__", "piece", "waiting")
 
-    def __init__(self, memory: np.ndarray, waiting: list[np.ndarray], size: int) -> None:
-        self.memory, self.waiting = memory, waiting
-        start = memory.__array_interface__["data"][0]
-        self.__array_interface__ = {
-            "data": (start + (PLACE - start) % PAGE, False), "shape": (size,), "typestr": "|u1", "version": 3,
-        }  # fmt: skip
+    def __init__(self, piece: Piece, waiting: list[Piece]) -> None:
+        self.piece, self.waiting = piece, waiting
+        self.__array_interface__ = piece.interface
 
     def __del__(self) -> None:
         if len(self.waiting) < KEPT:
-            self.waiting.append(self.memory)
+            self.waiting.append(self.piece)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from topos_core.cost.memory import contiguous_strides
 from topos_core.kernels import workers
 from topos_core.kernels.compiling import processors
 from topos_core.kernels.home.manifest import prepare
@@ -19,7 +20,14 @@ from topos_core.ops.definition import OpDefinition
 from topos_core.plan.plan import PlanData
 from topos_core.plan.schedule import Step
 from topos_core.run.blas import blas_threads
-from topos_core.run.interpreter import NOT_COMPUTABLE, Parameters, bind_parameters, not_computable
+from topos_core.run.interpreter import (
+    NOT_COMPUTABLE,
+    Expected,
+    Parameters,
+    bind_parameters,
+    expected_inputs,
+    not_computable,
+)
 from topos_core.run.pool import Pool
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import TensorType, numpy_dtype
@@ -104,6 +112,9 @@ class Program:
         kept: Values that a run gives.
         multiplies: Whether a recorded step calls BLAS.
         spreads: Whether BLAS may have several threads for it.
+        expected: What the inputs must be.
+        fresh: Whether the tape's results are arrays of the caller's own by the way they are made: no two share memory, none is
+            a view, an input or a known value.
         arena_bytes: Memory for what lives inside a run; every run takes its own from the pool.
         pool: Arenas, and the buffers that callers get.
     """
@@ -114,6 +125,8 @@ class Program:
     kept: tuple[int, ...]
     multiplies: bool
     spreads: bool
+    expected: tuple[Expected, ...]
+    fresh: bool
     arena_bytes: int
     pool: Pool
 
@@ -128,12 +141,12 @@ class Program:
             blas: How many threads recorded products use; 1 gives the interpreter's bits.
             after: Is told the value of every step that is done.
         """
-        with np.errstate(all="ignore"):
-            if not self.multiplies:
-                return self._steps(inputs, threads, after)
-            with blas_threads(blas if self.spreads else 1):
-                return self._steps(inputs, threads, after)
+        if not self.multiplies:
+            return self._steps(inputs, threads, after)
+        with blas_threads(blas if self.spreads else 1):
+            return self._steps(inputs, threads, after)
 
+    @np.errstate(all="ignore")  # around a function it costs half of what it costs around a block
     def _steps(self, inputs: Mapping[int, np.ndarray], threads: int, after: After | None) -> dict[int, np.ndarray]:
         values = {**self.known, **inputs}
         arena = self.pool.memory(self.arena_bytes)
@@ -164,11 +177,12 @@ class Program:
         values[step.value] = out
 
     def _take(self, step: TakenStep, values: dict[int, np.ndarray], arena: np.ndarray, threads: int) -> None:
-        out = {"result": step.target.array(values, arena, self.pool, threads)}
+        result = step.target.array(values, arena, self.pool, threads)
+        out = {"result": result}
         for name, target, _ in step.named:
             out[name] = target.array(values, arena, self.pool)
         step.prepared.run({name: values[value] for name, value in step.bindings}, out, threads)
-        values[step.value] = out["result"]
+        values[step.value] = result
         for name, _, producers in step.named:
             for value, shape in producers:
                 values[value] = out[name].reshape(shape)
@@ -206,9 +220,27 @@ def make_program(plan: PlanData, parameters: Parameters | None = None) -> Progra
         multiplies=multiplies,
         spreads=all(step.match is None for step in remaining)
         or max((f or 0 for f in products), default=0) >= BLAS_FLOPS,
+        expected=expected_inputs(tape),
+        fresh=_fresh(tape, steps),
         arena_bytes=plan.arena.bytes,
         pool=Pool(),
     )
+
+
+def _fresh(tape: Tape, steps: Sequence[RecordedStep | TakenStep]) -> bool:
+    """Tells whether every result is a step's own: C-contiguous in all of a buffer that no other result and no view has."""
+    targets = {step.value: step.target for step in steps if step.target is not None}
+    for value in tape.results:
+        target = targets.get(value)
+        if target is None or target.offset is not None or target.over is not None or target.zeros is not None:
+            return False
+        if target.strides != _contiguous(target):
+            return False
+    return len(set(tape.results)) == len(tape.results)
+
+
+def _contiguous(target: Target) -> tuple[int, ...]:
+    return tuple(stride * target.dtype.itemsize for stride in contiguous_strides(target.shape))
 
 
 def _flops(tape: Tape, value: int) -> int | None:

@@ -7,7 +7,7 @@ import pytest
 import topos_core as tp
 from topos_core import nn
 from topos_core.errors import ConfigurationError
-from topos_core.run.executor import execute, make_program, run
+from topos_core.run.executor import execute, make_program, owned, run
 from topos_core.run.interpreter import interpret
 
 
@@ -193,3 +193,25 @@ def test_execute_gives_every_kept_value():
     plan = tp.plan(tape)
     values = execute(make_program(plan.data), plan.data, arrays_of(tape))
     assert set(values) == {*tape.results, *plan.data.observed}
+
+
+@pytest.mark.parametrize(
+    ("function", "fresh"),
+    [
+        (lambda x: x + 1, True),
+        (lambda x: (x + 1, nn.softmax(x)), True),
+        (lambda x: x, False),
+        (lambda x: (x + 1).T, False),
+        (lambda x: (lambda y: (y, y))(x + 1), False),
+        (lambda x: (lambda y: (y, y.reshape(-1)))(x + 1), False),
+    ],
+)
+def test_results_that_are_known_to_be_the_callers_own_are_found_to_be_when_looked_at(function, fresh):
+    plan = tp.plan(tp.trace(function, tp.f32[300, 300]), cost="always").data
+    program = make_program(plan)
+    assert program.fresh is fresh
+    x = [np.ones((300, 300), np.float32)]
+    values = execute(program, plan, x, 1)
+    results = [values[value] for value in plan.tape.results]
+    looked_at = owned(results, x, program)
+    assert fresh == all(own is result for own, result in zip(looked_at, results, strict=True))
