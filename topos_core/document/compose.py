@@ -278,9 +278,8 @@ class Composer:
             if row in told:
                 continue
             observation = self.plan.observations[row]
-            name = display(observation.name) if observation.name else None
             value = self.places.called(path[0])
-            headline = phrases.blocked_finding(title, value, phrases.reader(observation.kind, name))
+            headline = phrases.blocked_finding(title, value, self._words.reader(row), asked=self._words.asked(row))
             related = [Related(phrases.made_here(), self.places.value(path[0]))]
             related.append(Related(phrases.region_here(title), self.places.value(d.match.root)))
             place = self.places.location(observation.location)

@@ -90,9 +90,9 @@ def blocked(value: str, reader: str, more: int) -> str:
     return f"blocked: {value} is read by {reader}{others}; the faster form never makes it"
 
 
-def blocked_finding(title: str, value: str, reader: str) -> str:
-    """Heads the finding at the reader's line."""
-    return f"blocked: {title} cannot run as one because {value} is read by {reader} here"
+def blocked_finding(title: str, value: str, reader: str, *, asked: bool = False) -> str:
+    """Heads the finding at the reader's line, or at the value's where only a question reads it."""
+    return f"blocked: {title} cannot run as one because {value} is read by {reader}{'' if asked else ' here'}"
 
 
 def declined_finding(title: str, reason: str) -> str:
@@ -100,8 +100,10 @@ def declined_finding(title: str, reason: str) -> str:
     return f"declined: {title}, because {reason.removeprefix('declined: ')}"
 
 
-def reader(kind: ObservationKind, name: str | None) -> str:
-    """Names a reader by its kind and by what it called the value, where that says more."""
+def reader(kind: ObservationKind, name: str | None, *, asked: bool = False) -> str:
+    """Names a reader by its kind and by what it called the value, where that says more; `asked`: no line of it reads."""
+    if asked:
+        return "this question alone"
     text = _READERS[kind]
     return f"{text} {name}" if name and kind in ("hook", "kept") else text
 
@@ -357,8 +359,10 @@ def read_instead(kind: ObservationKind, value: str, place: str | None) -> str:
     return f"{verb} {value}{f' at {place}' if place else ''} instead: that costs nothing"
 
 
-def stop_reading(kind: ObservationKind) -> str:
+def stop_reading(kind: ObservationKind, *, asked: bool = False) -> str:
     """Proposes to remove the reader."""
+    if asked:
+        return "do not observe it, or accept that the region runs as recorded"
     what = "leave it out of what is returned" if kind == "output" else "remove the reader"
     return f"{what}, or accept that the region runs as recorded"
 

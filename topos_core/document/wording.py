@@ -136,11 +136,7 @@ class Wording:
                 at_roofline, at_once, before = firm.numbers
                 return phrases.flips_never(at_roofline, at_once, before, machine)
             case "observed":
-                observation = self.plan.observations[firm.row]
-                name = display(observation.name) if observation.name else None
-                return phrases.flips_not_observed(
-                    self.places.called(firm.value), phrases.reader(observation.kind, name)
-                )
+                return phrases.flips_not_observed(self.places.called(firm.value), self.reader(firm.row))
             case "itself":
                 return phrases.flips_not_itself()
             case "cycle":
@@ -158,9 +154,10 @@ class Wording:
         """Says what to do about it, if anything."""
         match d.code:
             case "TP101":
-                kind = self.plan.observations[d.observations[0]].kind
+                row = d.observations[0]
+                kind = self.plan.observations[row].kind
                 if d.nearest_free is None or kind == "output":  # what is returned is chosen by who calls
-                    return phrases.stop_reading(kind)
+                    return phrases.stop_reading(kind, asked=self.asked(row))
                 place = written(self.places.value(d.nearest_free))
                 value = self.places.called(d.nearest_free)
                 return phrases.read_instead(kind, value, None if value.endswith(place) else place)
@@ -178,10 +175,18 @@ class Wording:
         """Names the op of a value."""
         return f"`{display(self.plan.tape.ops[value].name)}`"
 
-    def _first_reader(self, d: Decision) -> tuple[str, str]:
-        observation = self.plan.observations[d.observations[0]]
+    def asked(self, row: int) -> bool:
+        """Tells whether a request alone observes there: no line of the program does."""
+        return row >= len(self.plan.tape.observations)
+
+    def reader(self, row: int) -> str:
+        """Names who reads the value of an observation."""
+        observation = self.plan.observations[row]
         name = display(observation.name) if observation.name else None
-        return self.places.called(d.paths[0][0]), phrases.reader(observation.kind, name)
+        return phrases.reader(observation.kind, name, asked=self.asked(row))
+
+    def _first_reader(self, d: Decision) -> tuple[str, str]:
+        return self.places.called(d.paths[0][0]), self.reader(d.observations[0])
 
     def winner(self, d: Decision) -> Decision | None:
         """Gives the decision of what covers a match."""

@@ -324,7 +324,11 @@ def test_an_asked_for_observation_has_a_row_behind_the_tapes() -> None:
         (False, 7, "output"),
         (True, 4, "observe"),
     ]
-    assert region(found, "linear_bias_activation")["observations"] == [1]
+    r = region(found, "linear_bias_activation")
+    assert r["observations"] == [1]
+    assert r["reason"] == "blocked: `turned @ w` is read by this question alone; the faster form never makes it"
+    [finding] = [f for f in found["findings"] if f["code"] == "TP101"]
+    assert finding["headline"].endswith(" is read by this question alone")
 
 
 def test_numbers_that_json_cannot_hold_become_null() -> None:

@@ -50,7 +50,9 @@ def render_plan(document: Document, *, colour: bool = False) -> str:
         for o in readers:
             name = f" `{o['name']}`" if o["name"] else ""
             effect = _effect(o, document["regions"])
-            lines.append(f"  {_where(o)}: %{o['value']}{name} by {phrases.reader(o['kind'], None)}; {effect}")
+            lines.append(
+                f"  {_where(o)}: %{o['value']}{name} by {phrases.reader(o['kind'], None, asked=o['asked'])}; {effect}"
+            )
     notes = [finding for finding in document["findings"] if finding["code"].startswith("TP7")]
     if notes:
         lines += ["", "noted", *(f"  {_where(note)}: {note['code']} {note['headline']}" for note in notes)]

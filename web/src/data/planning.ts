@@ -1,7 +1,7 @@
 /** A plan's regions by id, by op and by scope: what the panes and the drawing look up. */
 
 import type { Changes, Counts, Plan, Region, Verdict } from './document';
-import { ops } from './figures';
+import { ops, seconds } from './figures';
 import type { Tree } from './scopes';
 
 export type Tally = Record<Verdict, number>;
@@ -68,4 +68,24 @@ export function applied(base: Plan, changes: Changes): Plan {
 
 export function summary(counts: Counts): string {
   return `${ops(counts.ops)}, ${counts.taken} taken, ${counts.declined} declined, ${counts.blocked} blocked, ${counts.near_miss} near misses`;
+}
+
+/** Says what a what-if changed; times of two consumers or machines have a basis each and are never subtracted. */
+export function difference(before: Plan, after: Plan): string {
+  const old = new Map(before.regions.map((region) => [region.id, region.verdict]));
+  let count = 0;
+  for (const region of after.regions) {
+    if (old.get(region.id) !== region.verdict) count++;
+    old.delete(region.id);
+  }
+  count += old.size;
+  return `${count} region${count === 1 ? '' : 's'} changed${times(before, after)}`;
+}
+
+function times(before: Plan, after: Plan): string {
+  const [was, is] = [before.totals.planned?.seconds?.value, after.totals.planned?.seconds?.value];
+  if (was === undefined || is === undefined) return '';
+  const on = (plan: Plan): string => `${plan.consumer} on ${plan.machine}`;
+  if (on(before) !== on(after)) return `, modelled ${seconds(was)} (${on(before)}) and ${seconds(is)} (${on(after)})`;
+  return was === is ? '' : `, modelled ${is < was ? '−' : '+'}${seconds(Math.abs(is - was))}`;
 }

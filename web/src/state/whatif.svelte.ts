@@ -1,9 +1,8 @@
 /** The questions asked of a plan: options on top of the command line's, a stack to undo, and the edits that make them true. */
 
-import type { Edit, Options, Plan } from '../data/document';
-import { seconds } from '../data/figures';
+import type { Edit, Options } from '../data/document';
 import { unified } from '../data/patch';
-import { applied } from '../data/planning';
+import { applied, difference } from '../data/planning';
 import { Refusal } from '../data/source';
 import { write, type View } from './url';
 import type { Viewer } from './viewer.svelte';
@@ -170,17 +169,4 @@ export function optionsOf({ consumer, fidelity, machine, observe, ignore, off }:
 export function defined(options: Options): Options {
   const kept = Object.entries(options).filter(([, value]) => value !== undefined && !(Array.isArray(value) && value.length === 0));
   return kept.length ? (Object.fromEntries(kept) as Options) : NOTHING;
-}
-
-function difference(before: Plan, after: Plan): string {
-  const old = new Map(before.regions.map((region) => [region.id, region.verdict]));
-  let count = 0;
-  for (const region of after.regions) {
-    if (old.get(region.id) !== region.verdict) count++;
-    old.delete(region.id);
-  }
-  count += old.size;
-  const [was, is] = [before.totals.planned?.seconds?.value, after.totals.planned?.seconds?.value];
-  const time = was !== undefined && is !== undefined && was !== is ? `, modelled ${is < was ? '−' : '+'}${seconds(Math.abs(is - was))}` : '';
-  return `${count} region${count === 1 ? '' : 's'} changed${time}`;
 }

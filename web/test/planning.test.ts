@@ -1,0 +1,20 @@
+import { describe, expect, it } from 'vitest';
+
+import type { Plan } from '../src/data/document';
+import { difference } from '../src/data/planning';
+
+const plan = (consumer: string, machine: string, time: number, verdict = 'taken'): Plan =>
+  ({ consumer, machine, regions: [{ id: 'r1', verdict }], totals: { planned: { seconds: { value: time } } } }) as unknown as Plan;
+
+describe('what a what-if changed', () => {
+  const before = plan('home', 'reference', 2.15e-3);
+  it('is told as a difference of one cost model', () => {
+    expect(difference(before, plan('home', 'reference', 2.45e-3, 'blocked'))).toBe('1 region changed, modelled +300 us');
+    expect(difference(before, plan('home', 'reference', 2.15e-3))).toBe('0 regions changed');
+  });
+  it.each([['stablehlo', 'reference'], ['home', 'here']])('never subtracts times of %s on %s', (consumer, machine) => {
+    expect(difference(before, plan(consumer, machine, 0.45e-3, 'declined'))).toBe(
+      `1 region changed, modelled 2.15 ms (home on reference) and 450 us (${consumer} on ${machine})`,
+    );
+  });
+});
