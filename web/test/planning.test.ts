@@ -14,7 +14,7 @@ describe('what a what-if changed', () => {
   });
   it.each([['stablehlo', 'reference'], ['home', 'here']])('never subtracts times of %s on %s', (consumer, machine) => {
     expect(difference(before, plan(consumer, machine, 0.45e-3, 'declined'))).toBe(
-      `1 region changed, modelled 2.15 ms (home on reference) and 450 us (${consumer} on ${machine})`,
+      `1 region changed, modelled 2.15 ms (home, reference) and 450 us (${consumer}, ${machine})`,
     );
   });
 });

@@ -85,7 +85,7 @@ export function difference(before: Plan, after: Plan): string {
 function times(before: Plan, after: Plan): string {
   const [was, is] = [before.totals.planned?.seconds?.value, after.totals.planned?.seconds?.value];
   if (was === undefined || is === undefined) return '';
-  const on = (plan: Plan): string => `${plan.consumer} on ${plan.machine}`;
+  const on = (plan: Plan): string => `${plan.consumer}, ${plan.machine}`;
   if (on(before) !== on(after)) return `, modelled ${seconds(was)} (${on(before)}) and ${seconds(is)} (${on(after)})`;
   return was === is ? '' : `, modelled ${is < was ? '−' : '+'}${seconds(Math.abs(is - was))}`;
 }
