@@ -21,11 +21,21 @@ def test_regions_come_back_to_the_letter(document: Document) -> None:
 
 
 def test_repeated_blocks_share_templates() -> None:
-    packed = pack(decoder(10_000)["regions"])
-    assert len(packed["rows"]) > 800
-    assert len(packed["templates"]) < 10_000  # scopes differ; what repeats inside one does not
-    flat = pack(decoder(10_000, scoped=False)["regions"])
-    assert len(flat["templates"]) == 5
+    flat, scoped = (pack(decoder(10_000, scoped=scoped)["regions"]) for scoped in (False, True))
+    assert len(scoped["rows"]) > 800
+    assert (len(flat["templates"]), len(scoped["templates"])) == (5, 5)
+    assert (len(flat["scope"]), len(scoped["scope"])) == (1, len(scoped["rows"]))
+
+
+def test_blocks_that_differ_in_where_they_were_built_share_templates() -> None:
+    regions = decoder(1000)["regions"]
+    for number, region in enumerate(regions):
+        region["modules"] = [{"name": f"layer{number}", "path": "model.py", "line": 3}]
+    del regions[0]["modules"]
+    packed = pack(regions)
+    assert len(packed["modules"]) == len(regions) - 1
+    assert len(packed["templates"]) == len(pack(decoder(1000)["regions"])["templates"])
+    assert unpack(packed) == regions
 
 
 def test_ids_that_follow_no_rule_are_kept() -> None:

@@ -221,10 +221,12 @@ export interface Options {
   off?: string[];
 }
 
-/** Regions for the wire: a template holds distances from the root, a row [template, root, occurrence, id, key]. */
+/** Regions for the wire: a template holds distances from the root, a row [template, root, occurrence, id, key, scope, modules]. */
 export interface Packed {
-  templates: Omit<Region, 'id' | 'key' | 'root' | 'occurrence'>[];
-  rows: [number, number, number, string | null, string | null][];
+  templates: Omit<Region, 'id' | 'key' | 'root' | 'occurrence' | 'scope' | 'modules'>[];
+  scope: Region['scope'][];
+  modules: NonNullable<Region['modules']>[];
+  rows: [number, number, number, string | null, string | null, number, number | null][];
 }
 
 export interface Changes extends PlanHead {

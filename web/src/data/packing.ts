@@ -2,15 +2,16 @@
 
 import type { Packed, Region } from './document';
 
-export function unpack({ templates, rows }: Packed): Region[] {
-  return rows.map(([row, root, occurrence, id, key]) => {
+export function unpack({ templates, scope: scopes, modules, rows }: Packed): Region[] {
+  return rows.map(([row, root, occurrence, id, key, place, built]) => {
     const t = templates[row];
+    const scope = scopes[place];
     const one = (value: number): number => value + root;
     const many = (values: number[]): number[] => values.map(one);
     return {
-      ...t, root, occurrence,
+      ...t, scope, ...(built === null ? {} : { modules: modules[built] }), root, occurrence,
       id: id ?? `${t.pattern}@${root}`,
-      key: key ?? `${t.pattern}/${t.fingerprint}/${t.scope.join('.')}/${occurrence}`,
+      key: key ?? `${t.pattern}/${t.fingerprint}/${scope.join('.')}/${occurrence}`,
       nodes: many(t.nodes), computing: many(t.computing), readers: t.readers && many(t.readers),
       bindings: Object.fromEntries(Object.entries(t.bindings).map(([name, value]) => [name, one(value)])),
       named: Object.fromEntries(Object.entries(t.named).map(([name, values]) => [name, many(values)])),
