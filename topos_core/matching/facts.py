@@ -9,7 +9,7 @@ says otherwise. A role that has extent 1 everywhere may be absent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -154,6 +154,14 @@ class CoreFacts:
     extents: Mapping[str, int]
     constants: Mapping[str, float] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+
+    def lies_along(self, name: str, roles: Sequence[str]) -> bool:
+        """Tells whether a binding has exactly one whole axis a role, in this order; axes of extent 1 count for nothing."""
+        layout = self.layouts.get(name)
+        if layout is None:
+            return False
+        lying = [(role, extent) for role, extent in zip(layout.roles, layout.shape, strict=True) if extent != 1]
+        return lying == [(role, self.extents[role]) for role in roles if self.extents[role] != 1]
 
 
 @dataclass(frozen=True, slots=True)

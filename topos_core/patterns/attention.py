@@ -26,6 +26,7 @@ Source
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -156,8 +157,8 @@ def facts(found: Found) -> CoreFacts | None:
     """Gives the facts of a match.
 
     `mask` is none, added, keeps or hides; `fill_scaled`, `causal`, `widened` and `shifted` are yes or no: `causal` says of a
-    constant mask that position i sees keys 0 to i, `widened` that softmax is computed in f32 and rounded, `shifted` that
-    the largest score is subtracted first.
+    constant mask, one axis of positions and one of keys, that position i sees keys 0 to i, `widened` that softmax is computed
+    in f32 and rounded, `shifted` that the largest score is subtracted first.
     """
     form = found.template.form
     bound = set(found.template.holes)
@@ -165,10 +166,12 @@ def facts(found: Found) -> CoreFacts | None:
     scaled = "yes" if form is keeps_before_scale else "no"
     decides = "keep" if "keep" in bound else "mask"
     kind = "keeps" if decides == "keep" else mask
-    causal = "yes" if decides in bound and _is_triangle(found, decides, kind) else "no"
     widened = "yes" if form in (widened_f16, widened_bf16) else "no"
     shifted = "no" if form in (unshifted, unshifted_late) else "yes"
-    return core_facts(found, mask=mask, fill_scaled=scaled, causal=causal, widened=widened, shifted=shifted)
+    made = core_facts(found, mask=mask, fill_scaled=scaled, causal="no", widened=widened, shifted=shifted)
+    if made is None or decides not in bound or not made.lies_along(decides, ("i", "j")):
+        return made
+    return replace(made, options={**made.options, "causal": "yes" if _is_triangle(found, decides, kind) else "no"})
 
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

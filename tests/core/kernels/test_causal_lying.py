@@ -52,8 +52,9 @@ def test_a_triangle_that_lies_otherwise_is_read_as_it_is(program, query, key) ->
     generator = np.random.default_rng(0)
     given = [generator.standard_normal(shape).astype(np.float32) for shape in (query, key, key)]
     plan = tp.plan(tape, consumer="home", cost="always")
-    assert any(
-        region["pattern"] == "attention" and region["verdict"] == "taken" for region in plan.document()["regions"]
-    )
+    [decision] = [one for one in plan.data.decisions if one.match.pattern == "attention"]
+    assert decision.verdict == "taken"
+    lies = program is grouped and query[1] == key[1]  # one axis of positions meets one of keys
+    assert decision.match.facts.options["causal"] == ("yes" if lies else "no")
     recorded = tp.plan(tape, consumer="home", fidelity="exact").run(*given)
     np.testing.assert_allclose(plan.run(*given), recorded, rtol=1e-5, atol=1e-5)

@@ -277,7 +277,7 @@ def causal_binding(facts: CoreFacts, mask: np.ndarray | None, keep: np.ndarray |
     name = "keep" if "keep" in facts.layouts else "mask"
     kind = "keeps" if name == "keep" else facts.options["mask"]
     known = keep if name == "keep" else mask
-    if not _lies_as_scores(facts, name):
+    if not facts.lies_along(name, ("i", "j")):  # grouped heads repeat a triangle, turned scores swap its axes
         return None
     if facts.options["causal"] != "yes" and not _is_triangle(facts, known, kind):
         return None
@@ -285,15 +285,6 @@ def causal_binding(facts: CoreFacts, mask: np.ndarray | None, keep: np.ndarray |
         return name if facts.constants.get("fill") == -np.inf else None
     hidden = None if known is None else known[known != 0]
     return name if hidden is not None and bool(np.isneginf(hidden).all()) else None
-
-
-def _lies_as_scores(facts: CoreFacts, name: str) -> bool:
-    """Tells whether a binding has one axis of rows and then one of keys: grouped heads repeat it, turned scores swap it."""
-    layout = facts.layouts.get(name)
-    if layout is None:
-        return False
-    lying = [(role, extent) for role, extent in zip(layout.roles, layout.shape, strict=True) if extent != 1]
-    return lying == [(role, facts.extents[role]) for role in ("i", "j") if facts.extents[role] != 1]
 
 
 def _is_triangle(facts: CoreFacts, known: np.ndarray | None, kind: str) -> bool:
