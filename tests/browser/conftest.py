@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.web.documents import Document
 from tests.web.planners import GivenPlanner
-from tests.web.serving import Served, serving
+from tests.web.serving import Served, Stages
 from topos_web.profiles import Profile
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -18,19 +19,39 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
          "--disable-component-update", "--disable-sync"]  # fmt: skip
 
 Open = Callable[..., Any]
+BROWSER = pytest.StashKey[tuple[Any, ExitStack]]()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Opens a browser for a file of tests; closed behind it, since Playwright's event loop would run on under other tests."""
-    if CHROMIUM is None:
-        pytest.skip("the package chromium is missing (apt-get install chromium)")
-    playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is missing")
-    with playwright.sync_playwright() as driver:
+@pytest.fixture
+def browser(request: pytest.FixtureRequest) -> Any:
+    """The browser of this folder's tests, opened by the first that wants it."""
+    stash = request.config.stash
+    if BROWSER not in stash:
+        if CHROMIUM is None:
+            pytest.skip("the package chromium is missing (apt-get install chromium)")
+        playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is missing")
         playwright.expect.set_options(timeout=20_000)  # a busy machine is no fault of the page
+        stack = ExitStack()
+        driver = stack.enter_context(playwright.sync_playwright())
         opened = driver.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
+        stack.callback(opened.close)
+        stash[BROWSER] = (opened, stack)
+    return stash[BROWSER][0]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Closes the browser behind the last test of this folder: Playwright's event loop would run on under other tests."""
+    here = Path(__file__).parent
+    if (nextitem is None or here not in nextitem.path.parents) and BROWSER in item.config.stash:
+        item.config.stash[BROWSER][1].close()
+        del item.config.stash[BROWSER]
+
+
+@pytest.fixture(scope="session")
+def stages() -> Iterator[Stages]:
+    with closing(Stages()) as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture(params=["light", "dark"])
@@ -44,6 +65,31 @@ def look(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def themes(page: Any) -> Iterator[str]:
+    """Shows the page in the other theme, then in its own."""
+    dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    for theme in ("light", "dark") if dark else ("dark", "light"):
+        page.emulate_media(color_scheme=theme)
+        yield theme
+
+
+def frames(page: Any, count: int) -> None:
+    """Waits until the browser has drawn so many frames."""
+    page.evaluate("async count => { for (let i = 0; i < count; i++) await new Promise(requestAnimationFrame); }", count)
+
+
+def at_rest(page: Any) -> None:
+    """Waits until nothing fades and the drawing has glided to where it goes."""
+    page.evaluate("""async () => {
+      await Promise.all(document.getAnimations().filter(one => isFinite(one.effect.getComputedTiming().endTime)).map(one => one.finished.catch(() => 0)));
+      const place = () => document.querySelector('svg.ground > g')?.getAttribute('transform');
+      for (let still = 0, last = place(); still < 3;) {
+        await new Promise(requestAnimationFrame);
+        [still, last] = [place() === last ? still + 1 : 0, place()];
+      }
+    }""")
+
+
 @pytest.fixture
 def watched() -> Iterator[list[str]]:
     """Collects what a page must never do: ask another host, log an error, throw."""
@@ -53,7 +99,7 @@ def watched() -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def open_page(browser: Any, watched: list[str], look: str) -> Iterator[Open]:
+def open_page(browser: Any, stages: Stages, watched: list[str], look: str) -> Iterator[Open]:
     """Opens a page on documents; gives it with what serves it."""
     with ExitStack() as stack:
 
@@ -66,7 +112,7 @@ def open_page(browser: Any, watched: list[str], look: str) -> Iterator[Open]:
             **context: Any,
         ) -> tuple[Any, Served, GivenPlanner]:
             planner = GivenPlanner(*documents)
-            served = stack.enter_context(serving(planner, profiles=profiles))
+            served = stack.enter_context(stages.serving(planner, profiles=profiles))
             viewport = {"width": size[0], "height": size[1]}
             made = browser.new_context(viewport=viewport, color_scheme=theme or look, **context)
             stack.callback(made.close)

@@ -175,7 +175,7 @@ def test_a_link_holds_panes_and_views_too(open_page: Open) -> None:
     page.keyboard.press("c")
     page.keyboard.press("p")
     page.get_by_role("button", name="Kernel", exact=True).click()
-    page.wait_for_timeout(400)
+    page.wait_for_function("() => /kernel/.test(location.hash)")
     other = page.context.new_page()
     other.goto(served.url + page.evaluate("location.hash"))
     other.get_by_test_id("memory").wait_for()

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.browser.conftest import Open
+from tests.browser.conftest import Open, at_rest
 from tests.web.documents import convolution, decoder, hostile, norms
 from tests.web.planners import GivenPlanner
 from topos_web.plans import Traced
@@ -31,21 +31,24 @@ def fill(page: Any, selector: str) -> str:
     return drawn
 
 
-def test_the_three_verdicts_are_drawn_apart_without_colour(open_page: Open, theme: str) -> None:
-    blocked, *_ = open_page(convolution(observed=True), theme=theme)
-    declined, *_ = open_page(norms(), theme=theme, size=TALL)
-    looks = {
-        verdict: (dash(page, f'.sleeve.filled[data-verdict="{verdict}"]'), fill(page, f'.sleeve.filled[data-verdict="{verdict}"]'))
-        for page, verdict in ((blocked, "taken"), (declined, "declined"), (blocked, "blocked"))
-    }  # fmt: skip
-    assert len({line for line, _ in looks.values()}) == 3
-    assert len({pattern for _, pattern in looks.values()}) == 3
-    assert looks["taken"][0] == "none"
-    for page, verdict, word in (
-        (blocked, "blocked", "Blocked by observation"),
-        (declined, "declined", "Declined"),
+def test_the_three_verdicts_are_drawn_apart_without_colour(open_page: Open) -> None:
+    blocked, *_ = open_page(convolution(observed=True))
+    declined, *_ = open_page(norms(), size=TALL)
+    drawn = (
         (blocked, "taken", "Taken"),
-    ):
+        (declined, "declined", "Declined"),
+        (blocked, "blocked", "Blocked by observation"),
+    )
+    for theme in ("light", "dark"):
+        looks = {}
+        for page, verdict, _ in drawn:
+            page.emulate_media(color_scheme=theme)
+            sleeve = f'.sleeve.filled[data-verdict="{verdict}"]'
+            looks[verdict] = (dash(page, sleeve), fill(page, sleeve))
+        assert len({line for line, _ in looks.values()}) == 3
+        assert len({pattern for _, pattern in looks.values()}) == 3
+        assert looks["taken"][0] == "none"
+    for page, verdict, word in drawn:
         assert page.locator(f'.entry[data-verdict="{verdict}"]').first.inner_text().count(word) == 1
 
 
@@ -68,8 +71,8 @@ def test_the_declined_loser_is_an_outline_and_only_on_demand(open_page: Open) ->
     assert fill(page, loser) == "none"
 
 
-def test_why_tells_a_block_in_the_documents_words(open_page: Open, theme: str) -> None:
-    page, *_ = open_page(convolution(observed=True), theme=theme)
+def test_why_tells_a_block_in_the_documents_words(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True))
     page.locator('.entry[data-verdict="blocked"]').click()
     told = page.get_by_test_id("why").inner_text()
     assert "windows is read by tp.observe, and one convolution never computes it" in told
@@ -80,9 +83,9 @@ def test_why_tells_a_block_in_the_documents_words(open_page: Open, theme: str) -
     assert "becomes stablehlo.convolution" in told
 
 
-def test_why_tells_what_would_flip_a_decline_by_cost(open_page: Open, theme: str) -> None:
+def test_why_tells_what_would_flip_a_decline_by_cost(open_page: Open) -> None:
     document = norms()
-    page, *_ = open_page(document, theme=theme)
+    page, *_ = open_page(document)
     (told,) = [region["flips_if"]["text"] for region in document["regions"] if region["flips_if"]]
     page.locator('.entry[data-verdict="declined"]', has_text="sum of squares").click()
     assert page.get_by_test_id("flips-if").inner_text() == told
@@ -117,9 +120,8 @@ def test_a_link_brings_back_the_view(open_page: Open) -> None:
     page.get_by_label("Target").select_option(label="models/norms.py:block")
     page.locator('.entry[data-verdict="declined"]').first.click()
     page.get_by_role("searchbox").fill("op:mul")
-    page.wait_for_timeout(400)
+    page.wait_for_function("() => /sel=/.test(location.hash) && /op%3Amul|op:mul/.test(location.hash)")
     link = page.evaluate("location.hash")
-    assert "sel=" in link
     other = page.context.new_page()
     other.goto(served.url + link)
     assert other.locator('.entry[aria-current="true"]').get_attribute("data-verdict") == "declined"
@@ -164,7 +166,7 @@ def test_whatif_moves_nothing_and_can_be_undone(open_page: Open) -> None:
     page, *_ = open_page(convolution(observed=True))
     places = page.locator("[data-box]").evaluate_all("all => all.map(e => e.getAttribute('transform'))")
     page.locator('.entry[data-verdict="blocked"]').click()
-    page.wait_for_timeout(400)  # the way to the selection
+    at_rest(page)  # the way to the selection
     body = page.locator('[data-box="op"] .body').first
     on_screen = body.bounding_box()["y"]
     page.get_by_role("button", name="What if it were not observed?").click()
@@ -368,14 +370,14 @@ def test_the_view_is_exported(open_page: Open, kind: str, start: bytes) -> None:
         assert "matmul" in text
 
 
-def test_an_exported_plan_works_from_a_file_and_asks_nobody(browser: Any, tmp_path: Path, theme: str) -> None:
+def test_an_exported_plan_works_from_a_file_and_asks_nobody(browser: Any, tmp_path: Path, look: str) -> None:
     from topos_web.export import html
 
     file = tmp_path / "plan.html"
     file.write_text(html(hostile()))
     requests: list[str] = []
     faults: list[str] = []
-    context = browser.new_context(color_scheme=theme)
+    context = browser.new_context(color_scheme=look)
     page = context.new_page()
     page.on("request", lambda r: requests.append(r.url))
     page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
@@ -407,8 +409,8 @@ def test_settings_are_kept(open_page: Open) -> None:
     assert page.locator(".editor").first.get_attribute("href").startswith("edit:")
 
 
-def test_a_taken_region_shows_the_kernel_that_runs_it(open_page: Open, theme: str) -> None:
-    page, *_ = open_page(convolution(observed=True), theme=theme)
+def test_a_taken_region_shows_the_kernel_that_runs_it(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True))
     page.get_by_role("button", name="Kernel", exact=True).click()
     pane = page.get_by_test_id("kernel")
     expect(pane).to_have_text("Select a region that is taken.")
@@ -435,8 +437,8 @@ def test_a_long_kernel_is_read_by_scrolling(open_page: Open) -> None:
     expect(code).to_contain_text("line = 399  # </script>")
 
 
-def test_a_generated_region_shows_its_loops_beside_its_ops(open_page: Open, theme: str) -> None:
-    page, *_ = open_page(norms(), theme=theme)
+def test_a_generated_region_shows_its_loops_beside_its_ops(open_page: Open) -> None:
+    page, *_ = open_page(norms())
     page.keyboard.press("p")
     page.locator('.entry[data-verdict="taken"]').filter(has_text="elementwise").first.click()
     pane = page.get_by_test_id("phases")
@@ -453,8 +455,8 @@ def test_a_generated_region_shows_its_loops_beside_its_ops(open_page: Open, them
     expect(nest.locator(".plus").first).to_have_text("+for i in 0..8 {  // in whole registers")
 
 
-def test_phases_show_three_forms_that_follow_one_selection(open_page: Open, theme: str) -> None:
-    page, *_ = open_page(convolution(observed=True), theme=theme)
+def test_phases_show_three_forms_that_follow_one_selection(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True))
     page.keyboard.press("p")
     pane = page.get_by_test_id("phases")
     expect(pane).to_contain_text("Select an op or a region.")

@@ -15,8 +15,8 @@ expect = pytest.importorskip("playwright.sync_api", reason="the package playwrig
 CONVOLUTION = convolution(observed=True)
 
 
-def test_regions_ops_and_panes_carry_what_was_measured(open_page: Open, theme: str) -> None:
-    page, *_ = open_page(CONVOLUTION, theme=theme, profiles=[{**measured(CONVOLUTION), "file": "bench.json"}])
+def test_regions_ops_and_panes_carry_what_was_measured(open_page: Open) -> None:
+    page, *_ = open_page(CONVOLUTION, profiles=[{**measured(CONVOLUTION), "file": "bench.json"}])
     bar = page.get_by_test_id("profile")
     expect(bar).to_contain_text(
         "bench.json on Test <CPU>, 2 processors, load 0.3: home, fast, seed 0; median of 5 runs, 1 thread, cpu time"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import Open
+from tests.browser.conftest import Open, at_rest
 from tests.web.documents import Document, convolution, decoder, hostile, norms
 
 expect = pytest.importorskip("playwright.sync_api", reason="the package playwright is missing").expect
@@ -34,7 +34,7 @@ def test_an_address_of_nonsense_shows_the_plan(open_page: Open, address: str) ->
 
 def test_an_address_far_outside_shows_some_of_the_drawing(open_page: Open) -> None:
     page, *_ = open_page(norms())
-    page.wait_for_timeout(300)
+    at_rest(page)
     page.evaluate("location.hash = '#at=1e308,-1e308,1'")
     page.wait_for_function("() => location.hash.includes('at=') && !location.hash.includes('1e308')")
     left, top, _ = map(float, re.findall(r"at=([^&]+)", page.evaluate("location.hash"))[0].split(","))
@@ -68,8 +68,9 @@ def test_going_back_asks_what_the_address_holds(open_page: Open) -> None:
     page.get_by_role("button", name="What if it were not observed?").click()
     expect(blocked).to_have_count(0)
     page.wait_for_function("() => location.hash.includes('ignore=')")
-    page.locator('.entry[data-verdict="taken"]').first.click()
-    page.wait_for_timeout(400)
+    before = page.evaluate("location.hash")
+    page.locator('.entry[data-verdict="taken"]').last.click()
+    page.wait_for_function("before => location.hash !== before", arg=before)
     page.evaluate("location.hash = location.hash.replace(/&ignore=[^&]*/, '')")
     blocked.wait_for()
     expect(page.get_by_test_id("whatif")).to_have_count(0)
@@ -83,12 +84,13 @@ def test_the_first_view_cuts_nothing_off_at_the_sides(
     open_page: Open, document: Document, size: tuple[int, int]
 ) -> None:
     page, *_ = open_page(document, size=size)
-    page.wait_for_timeout(200)
+    at_rest(page)
     area = page.get_by_test_id("graph").bounding_box()
-    for box in page.locator("[data-box]").all():
-        at = box.bounding_box()
-        assert at["x"] >= area["x"]
-        assert at["x"] + at["width"] <= area["x"] + area["width"]
+    sides = page.locator("[data-box]").evaluate_all(
+        "all => all.map(e => e.getBoundingClientRect()).map(r => [r.left, r.right])"
+    )
+    assert min(left for left, _ in sides) >= area["x"]
+    assert max(right for _, right in sides) <= area["x"] + area["width"]
 
 
 def test_a_name_of_any_length_leaves_the_lists_short(open_page: Open) -> None:

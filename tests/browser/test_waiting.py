@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Open
 from tests.web.documents import convolution, norms
 from tests.web.planners import GivenPlanner
-from tests.web.serving import serving
+from tests.web.serving import Stages
 from topos_web.plans import Progress, Traced, plan_id, untold
 
 CANCELLED = {"code": "cancelled", "message": "the trace was cancelled", "path": None, "line": None, "column": None}
@@ -41,15 +41,15 @@ class HeldPlanner(GivenPlanner):
 
 
 @pytest.fixture
-def page(browser: Any, theme: str) -> Any:
-    context = browser.new_context(color_scheme=theme)
+def page(browser: Any, look: str) -> Any:
+    context = browser.new_context(color_scheme=look)
     yield context.new_page()
     context.close()
 
 
-def test_a_trace_is_told_cancelled_and_begun_anew(page: Any) -> None:
+def test_a_trace_is_told_cancelled_and_begun_anew(page: Any, stages: Stages) -> None:
     planner = HeldPlanner(norms())
-    with serving(planner, trace=False) as served:
+    with stages.serving(planner, trace=False) as served:
         running = threading.Thread(target=served.refresh)
         running.start()
         assert planner.begun.wait(20)
@@ -66,11 +66,11 @@ def test_a_trace_is_told_cancelled_and_begun_anew(page: Any) -> None:
         running.join(20)
 
 
-def test_every_failed_target_is_told_with_its_place(page: Any) -> None:
+def test_every_failed_target_is_told_with_its_place(page: Any, stages: Stages) -> None:
     planner = GivenPlanner()
     error = {"code": "TP403", "message": "syntax error: invalid syntax", "path": "models/a.py", "line": 3, "column": 0}
     planner.traced = [Traced(name, None, error | {"path": name}) for name in ("models/a.py", "models/b.py")]
-    with serving(planner) as served:
+    with stages.serving(planner) as served:
         page.goto(served.url)
         failures = page.get_by_test_id("failure")
         expect(failures).to_have_count(2)
@@ -112,9 +112,9 @@ THREE = (
 
 
 @contextlib.contextmanager
-def gated(*targets: Traced) -> Iterator[tuple[GatedPlanner, Any]]:
+def gated(stages: Stages, *targets: Traced) -> Iterator[tuple[GatedPlanner, Any]]:
     planner = GatedPlanner(*targets)
-    with serving(planner, trace=False) as served:
+    with stages.serving(planner, trace=False) as served:
         running = threading.Thread(target=served.refresh, daemon=True)
         running.start()
         yield planner, served
@@ -123,8 +123,8 @@ def gated(*targets: Traced) -> Iterator[tuple[GatedPlanner, Any]]:
         running.join(20)
 
 
-def test_each_target_is_drawn_as_soon_as_it_is_traced(page: Any) -> None:
-    with gated(*THREE) as (planner, served):
+def test_each_target_is_drawn_as_soon_as_it_is_traced(page: Any, stages: Stages) -> None:
+    with gated(stages, *THREE) as (planner, served):
         page.goto(served.url)
         targets = page.get_by_role("list", name="Targets").get_by_role("listitem")
         expect(targets).to_have_text(
@@ -150,8 +150,8 @@ def test_each_target_is_drawn_as_soon_as_it_is_traced(page: Any) -> None:
         expect(choice).to_have_value(plan_id(OTHER["target"]))
 
 
-def test_a_failed_first_target_gives_way_to_the_first_that_works(page: Any) -> None:
-    with gated(THREE[1], THREE[0]) as (planner, served):
+def test_a_failed_first_target_gives_way_to_the_first_that_works(page: Any, stages: Stages) -> None:
+    with gated(stages, THREE[1], THREE[0]) as (planner, served):
         page.goto(served.url)
         planner.gates[0].set()
         expect(page.get_by_test_id("failure")).to_contain_text("syntax error")
@@ -161,8 +161,8 @@ def test_a_failed_first_target_gives_way_to_the_first_that_works(page: Any) -> N
         expect(page.get_by_label("Target", exact=True)).to_have_value(plan_id(NORMS["target"]))
 
 
-def test_an_address_waits_for_its_plan_while_others_are_there(page: Any) -> None:
-    with gated(*THREE) as (planner, served):
+def test_an_address_waits_for_its_plan_while_others_are_there(page: Any, stages: Stages) -> None:
+    with gated(stages, *THREE) as (planner, served):
         planner.gates[0].set()
         page.goto(f"{served.url}#plan={plan_id(OTHER['target'])}&sel=o:17")
         first = page.get_by_role("listitem").filter(has_text=NORMS["target"])
@@ -174,8 +174,8 @@ def test_an_address_waits_for_its_plan_while_others_are_there(page: Any) -> None
         expect(page.locator('[data-box="op"].selected')).to_have_attribute("data-op", "17")
 
 
-def test_an_address_of_no_plan_shows_another_once_the_trace_is_over(page: Any) -> None:
-    with gated(*THREE) as (planner, served):
+def test_an_address_of_no_plan_shows_another_once_the_trace_is_over(page: Any, stages: Stages) -> None:
+    with gated(stages, *THREE) as (planner, served):
         page.goto(f"{served.url}#plan=00000000")
         planner.gates[0].set()
         expect(page.get_by_role("button", name="Show")).to_be_visible()
@@ -185,7 +185,7 @@ def test_an_address_of_no_plan_shows_another_once_the_trace_is_over(page: Any) -
         expect(page.get_by_label("Target", exact=True)).to_have_value(plan_id(NORMS["target"]))
 
 
-def test_an_answer_that_a_later_one_overtook_is_not_taken(page: Any) -> None:
+def test_an_answer_that_a_later_one_overtook_is_not_taken(page: Any, stages: Stages) -> None:
     planner = GivenPlanner()
     planner.traced = [Traced(NORMS["target"].partition(":")[0], None, BROKEN)]
     late: list[tuple[Any, Any]] = []
@@ -196,7 +196,7 @@ def test_an_answer_that_a_later_one_overtook_is_not_taken(page: Any) -> None:
         else:
             late.append((route, route.fetch()))  # answered before the save, and read behind it
 
-    with serving(planner) as served:
+    with stages.serving(planner) as served:
         page.goto(served.url)
         page.get_by_test_id("failure").wait_for()
         page.route("**/api/v1/plans", hold)

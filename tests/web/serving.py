@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from topos_web import app, static
 from topos_web.events import Hub
@@ -35,20 +36,62 @@ class Served:
         self.plans.refresh()
 
 
+class Stages:
+    """Servers that one test after another plays on: starting and ending one takes longer than most tests."""
+
+    def __init__(self) -> None:
+        self._stack = contextlib.ExitStack()
+        self._idle: list[_Stage] = []
+
+    @contextlib.contextmanager
+    def serving(self, planner: Planner, *, trace: bool = True, profiles: Sequence[Profile] = ()) -> Iterator[Served]:
+        """Serves a planner on a server that no test uses now."""
+        stage = self._idle.pop() if self._idle else self._stack.enter_context(_started())
+        hub = Hub()
+        plans = Plans(
+            planner,
+            lambda moved: hub.publish("traced", {"plans": [plan.id for plan in moved]}),
+            profiles,
+            lambda running: hub.publish("tracing", told(running)),
+        )
+        if trace:
+            plans.refresh()
+        stage.application = app.build(plans, hub, TOKEN, static.load())
+        try:
+            yield Served(stage.base, plans, hub)
+        finally:
+            hub.close()
+            self._idle.append(stage)
+
+    def close(self) -> None:
+        self._stack.close()
+
+
 @contextlib.contextmanager
 def serving(planner: Planner, *, trace: bool = True, profiles: Sequence[Profile] = ()) -> Iterator[Served]:
-    hub = Hub()
-    plans = Plans(
-        planner,
-        lambda moved: hub.publish("traced", {"plans": [plan.id for plan in moved]}),
-        profiles,
-        lambda running: hub.publish("tracing", told(running)),
-    )
-    if trace:
-        plans.refresh()
+    """Serves a planner on a server of its own."""
+    with contextlib.closing(Stages()) as stages, stages.serving(planner, trace=trace, profiles=profiles) as served:
+        yield served
+
+
+@dataclass
+class _Stage:
+    """What a server runs: the application of the test that plays on it."""
+
+    base: str
+    application: ASGIApp | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self.application is not None
+        await self.application(scope, receive, send)
+
+
+@contextlib.contextmanager
+def _started() -> Iterator[_Stage]:
     bound = bind(0)
+    stage = _Stage(f"http://127.0.0.1:{bound.getsockname()[1]}")
     config = uvicorn.Config(
-        app.build(plans, hub, TOKEN, static.load()), log_level="error", access_log=False, lifespan="off", ws="none",
+        stage, interface="asgi3", log_level="error", access_log=False, lifespan="off", ws="none",
         timeout_graceful_shutdown=1,
     )  # fmt: skip
     server = uvicorn.Server(config)
@@ -57,9 +100,8 @@ def serving(planner: Planner, *, trace: bool = True, profiles: Sequence[Profile]
     while not server.started:
         time.sleep(0.01)
     try:
-        yield Served(f"http://127.0.0.1:{bound.getsockname()[1]}", plans, hub)
+        yield stage
     finally:
-        hub.close()
         server.should_exit = True
         thread.join(5)
         bound.close()
