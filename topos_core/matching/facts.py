@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
+
+import numpy as np
 
 from topos_core.matching.view import View
 
@@ -162,6 +164,46 @@ class CoreFacts:
             return False
         lying = [(role, extent) for role, extent in zip(layout.roles, layout.shape, strict=True) if extent != 1]
         return lying == [(role, self.extents[role]) for role in roles if self.extents[role] != 1]
+
+    def is_causal(self, name: str, table: np.ndarray | None, kind: str) -> bool:
+        """Tells whether a mask lies along positions `i` and keys `j` alone, and lets position i see keys 0 to i only.
+
+        Args:
+            name: Its binding.
+            table: Its values, of the recorded shape; None where they are not known.
+            kind: `keeps` or `hides` for flags, `added` for numbers, of which those that are not 0 hide.
+        """
+        if table is None or not self.lies_along(name, ("i", "j")):
+            return False
+        lying = table.reshape(self.extents["i"], self.extents["j"])  # the recorded axes say nothing of what they are
+        seen = lying == 0 if kind == "added" else lying == (kind == "keeps")
+        return bool((seen == np.tri(*seen.shape, dtype=np.bool_)).all())
+
+
+class LayerOf(NamedTuple):
+    """What one projection of a block is: a value, a weight and a bias, and how each is looked at.
+
+    By one square weight a value is projected in two ways, `x @ w` and `x @ w.T`: what is bound says not which.
+    """
+
+    source: str
+    weight: int
+    bias: int | None
+    layouts: tuple[tuple[str, Layout], ...]
+    result: Layout
+
+
+def layer_of(name: str, source: str, bindings: Mapping[str, int], facts: CoreFacts) -> LayerOf:
+    """Identifies a projection of a block: those that are equal are computed once.
+
+    Args:
+        name: Of its side: the weight and the bias are bound as `<name>_weight` and `<name>_bias`.
+        source: What the value that it projects is bound as.
+        bindings: The block's.
+        facts: The projection's own.
+    """
+    layouts = tuple(sorted(facts.layouts.items()))
+    return LayerOf(source, bindings[f"{name}_weight"], bindings.get(f"{name}_bias"), layouts, facts.result)
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,9 +169,11 @@ def facts(found: Found) -> CoreFacts | None:
     widened = "yes" if form in (widened_f16, widened_bf16) else "no"
     shifted = "no" if form in (unshifted, unshifted_late) else "yes"
     made = core_facts(found, mask=mask, fill_scaled=scaled, causal="no", widened=widened, shifted=shifted)
-    if made is None or decides not in bound or not made.lies_along(decides, ("i", "j")):
+    if made is None or decides not in bound:
         return made
-    return replace(made, options={**made.options, "causal": "yes" if _is_triangle(found, decides, kind) else "no"})
+    table = found.keys.tape.constant(found.bindings[decides])
+    causal = made.is_causal(decides, table if isinstance(table, np.ndarray) else None, kind)
+    return replace(made, options={**made.options, "causal": "yes" if causal else "no"})
 
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -222,16 +224,6 @@ def _shifted(scores: Any) -> Any:
 def _weights(scores: Any) -> Any:
     powers = np.exp(_shifted(scores))
     return anchor(powers / powers.sum(-1, keepdims=True))
-
-
-def _is_triangle(found: Found, hole: str, kind: str) -> bool:
-    op = found.keys.tape.ops[found.bindings[hole]]
-    table = op.attributes["value"] if op.name == "constant" else None
-    if not isinstance(table, np.ndarray) or table.ndim < 2 or table.size != table.shape[-1] * table.shape[-2]:
-        return False
-    flat = table.reshape(table.shape[-2:])
-    seen = flat if kind == "keeps" else ~flat if kind == "hides" else flat == 0
-    return seen.dtype == bool and bool((seen == np.tri(*flat.shape, dtype=np.bool_)).all())
 
 
 _MASKS = {

@@ -33,7 +33,7 @@ from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
 from topos_core.matching.core import Keys
 from topos_core.matching.declared import Form, Term
-from topos_core.matching.facts import CoreFacts, GatedMlpFacts
+from topos_core.matching.facts import CoreFacts, GatedMlpFacts, layer_of
 from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.joining import joined, match_at, movement
 from topos_core.matching.match import Match
@@ -145,7 +145,7 @@ def work(tape: Tape, match: Match) -> Work:
     of: GatedMlpFacts = match.facts
     size = of.product.extents["k"]
     total = Work(4 * size, 0 if of.activation in WITHOUT_FUNCTIONS else size, 0, tape.type_of(match.root).bytes)
-    layers = {match.bindings[f"{name}_weight"]: layer for name, layer in (("gate", of.gate), ("up", of.up))}
+    layers = {layer_of(name, "x", match.bindings, layer): layer for name, layer in (("gate", of.gate), ("up", of.up))}
     for layer in (*layers.values(), of.down):
         if layer is not None:
             total += Work(2 * layer.extents["b"] * layer.extents["r"] * layer.extents["n"])

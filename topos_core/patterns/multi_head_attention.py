@@ -29,7 +29,7 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, places
-from topos_core.matching.facts import CoreFacts, MultiHeadFacts
+from topos_core.matching.facts import CoreFacts, MultiHeadFacts, layer_of
 from topos_core.matching.joining import joined, match_at, movement
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
@@ -96,9 +96,14 @@ def evaluate(facts: MultiHeadFacts, arrays: Mapping[str, np.ndarray]) -> dict[st
 def work(tape: Tape, match: Match) -> Work:
     """Counts the projections, each once, and the attention between them."""
     of: MultiHeadFacts = match.facts
-    seen: dict[int, CoreFacts] = {}
-    for name, layer in (("query", of.query), ("key", of.key), ("value", of.value), ("output", of.output)):
-        seen[match.bindings[f"{name}_weight"]] = layer
+    context = "context" if "context" in match.bindings else "x"
+    sides = (
+        ("query", "x", of.query),
+        ("key", context, of.key),
+        ("value", context, of.value),
+        ("output", "", of.output),
+    )
+    seen = {layer_of(name, source, match.bindings, layer): layer for name, source, layer in sides}
     flops = sum(2 * layer.extents["b"] * layer.extents["r"] * layer.extents["n"] for layer in seen.values())
     e = of.attention.extents
     scores = e["b"] * e["i"] * e["j"]

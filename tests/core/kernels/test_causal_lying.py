@@ -58,3 +58,20 @@ def test_a_triangle_that_lies_otherwise_is_read_as_it_is(program, query, key) ->
     assert decision.match.facts.options["causal"] == ("yes" if lies else "no")
     recorded = tp.plan(tape, consumer="home", fidelity="exact").run(*given)
     np.testing.assert_allclose(plan.run(*given), recorded, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("keys", [2, 9])
+def test_a_table_in_front_of_one_query_is_read_along_keys(keys) -> None:
+    def program(q, k, v):
+        hidden = np.zeros((keys, 1), bool)  # of `[keys, queries]`: a triangle by its own axes, nothing hidden
+        return _softmax(np.where(hidden, -np.inf, k @ q.T * 0.25), 0).T @ v
+
+    shapes = [(1, 16), (keys, 16), (keys, 16)]
+    tape = tp.trace(program, *(f"f32[{rows},{width}]" for rows, width in shapes))
+    generator = np.random.default_rng(0)
+    given = [generator.standard_normal(shape).astype(np.float32) for shape in shapes]
+    plan = tp.plan(tape, consumer="home", cost="always")
+    [decision] = [one for one in plan.data.decisions if one.match.pattern == "attention"]
+    assert (decision.verdict, decision.match.facts.options["causal"]) == ("taken", "no")
+    recorded = tp.plan(tape, consumer="home", fidelity="exact").run(*given)
+    np.testing.assert_allclose(plan.run(*given), recorded, rtol=1e-5, atol=1e-5)

@@ -108,3 +108,24 @@ def test_an_empty_inner_layer_is_a_sum_of_nothing():
     given = [np.ones(tape.ops[value].type.shape, np.float32) for value in tape.inputs]
     plan = tp.plan(tape, cost="always")
     close(plan.run(*given), interpret(tape, given)[0], "f32")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, w: nn.silu(x @ w) * (x @ w.T),
+        lambda x, w: (nn.silu(x @ w.T) * (x @ w)) @ w,
+        lambda x, w: nn.silu(x @ w) * (x.swapaxes(0, 1) @ w),
+    ],
+)
+def test_one_square_weight_projects_in_two_ways(program):
+    random = np.random.default_rng(0)
+    check(program, [random.standard_normal((24, 24)), random.standard_normal((24, 24)) / 5])
+
+
+def test_a_projection_and_a_part_of_it_padded():
+    def program(x, w):
+        y = x @ w
+        return nn.silu(y) * np.pad(y[:, 1:], ((0, 0), (0, 1)))
+
+    check(program, arrays((7,), 24, 40)[:2])

@@ -161,3 +161,20 @@ def test_threads_give_the_same_bits():
     one = check(block(4), given)
     for threads in (2, 4):
         np.testing.assert_array_equal(check(block(4), given, threads=threads), one)
+
+
+@pytest.mark.parametrize("turned", [(0,), (1,), (2,), (1, 2)])
+def test_one_square_weight_projects_in_two_ways(turned):
+    def program(x, w, output):
+        sides = (x @ (w.T if side in turned else w) for side in range(3))
+        return merged(nn.attention(*(heads(side, 2) for side in sides))) @ output
+
+    check(program, arrays(2, 8, 8)[:3])
+
+
+def test_one_weight_projects_features_and_positions():
+    def program(x, w, output):
+        q, v = heads(x @ w, 2), heads(x @ w, 2)
+        return merged(nn.attention(q, heads(x.swapaxes(1, 2) @ w, 2), v)) @ output
+
+    check(program, arrays(2, 8, 8)[:3])

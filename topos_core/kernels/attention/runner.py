@@ -277,20 +277,9 @@ def causal_binding(facts: CoreFacts, mask: np.ndarray | None, keep: np.ndarray |
     name = "keep" if "keep" in facts.layouts else "mask"
     kind = "keeps" if name == "keep" else facts.options["mask"]
     known = keep if name == "keep" else mask
-    if not facts.lies_along(name, ("i", "j")):  # grouped heads repeat a triangle, turned scores swap its axes
-        return None
-    if facts.options["causal"] != "yes" and not _is_triangle(facts, known, kind):
+    if facts.options["causal"] != "yes" and not facts.is_causal(name, known, kind):
         return None
     if kind != "added":
         return name if facts.constants.get("fill") == -np.inf else None
     hidden = None if known is None else known[known != 0]
     return name if hidden is not None and bool(np.isneginf(hidden).all()) else None
-
-
-def _is_triangle(facts: CoreFacts, known: np.ndarray | None, kind: str) -> bool:
-    rows, columns = facts.extents["i"], facts.extents["j"]
-    if known is None or known.shape[-2:] != (rows, columns) or known.size != rows * columns:
-        return False
-    flat = known.reshape(rows, columns)
-    seen = flat if kind == "keeps" else ~flat if kind == "hides" else flat == 0
-    return seen.dtype == bool and bool((seen == np.tri(rows, columns, dtype=np.bool_)).all())

@@ -18,10 +18,10 @@ from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.products.gated import make_runner
 from topos_core.kernels.products.offering import is_known, layer_cost
-from topos_core.kernels.products.projections import distinct, make_layer, make_projections, stages_of
+from topos_core.kernels.products.projections import make_layer, make_projections, stages_of
 from topos_core.kernels.products.runner import stage_of
 from topos_core.kernels.scratch import Stage, computed
-from topos_core.matching.facts import CoreFacts, GatedMlpFacts
+from topos_core.matching.facts import CoreFacts, GatedMlpFacts, layer_of
 from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -39,7 +39,7 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
             " these are moved between the projections and the product",
         )  # fmt: skip
     dtype = tape.ops[match.root].type.dtype
-    layers = {distinct(name, source, match.bindings): name for name, source in SOURCES.items()}
+    layers = {layer_of(name, source, match.bindings, getattr(facts, name)): name for name, source in SOURCES.items()}
     names = [*layers.values(), *(["down"] if facts.down is not None else [])]
     costs = [
         layer_cost(getattr(facts, name), dtype, is_known(tape, match.bindings[f"{name}_weight"])) for name in names
@@ -55,7 +55,9 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
             return (*found, stage_of(facts.down, root, None, "down_weight"))
         return (*found, Stage(bringing=root.bytes)) if running != dtype else found
 
-    held = inner + (size if "gate" in facts.parts else 0)  # else the product lies where the gate lay
+    held = inner + (
+        size if "gate" in facts.parts or len(layers) == 1 else 0
+    )  # else the product lies where the gate lay
     return offer_core(
         tape, match, terms, kernel=f"{len(names)} products in register tiles, the gate between them", flops=total.flops,
         transcendentals=0 if facts.activation in WITHOUT_FUNCTIONS else 2 * size, efficiency=total.efficiency,

@@ -19,10 +19,10 @@ from topos_core.kernels.cores.offering import blended, offer_core
 from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.prepared import Prepared
 from topos_core.kernels.products.offering import is_known, layer_cost
-from topos_core.kernels.products.projections import distinct, make_layer, make_projections, stages_of
+from topos_core.kernels.products.projections import make_layer, make_projections, stages_of
 from topos_core.kernels.products.runner import stage_of
 from topos_core.kernels.scratch import Stage, computed
-from topos_core.matching.facts import MultiHeadFacts
+from topos_core.matching.facts import MultiHeadFacts, layer_of
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import TensorType, numpy_dtype
@@ -32,7 +32,9 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     """Offers the kernels of its parts as one."""
     facts: MultiHeadFacts = match.facts
     dtype = tape.ops[match.root].type.dtype
-    layers = {distinct(name, source, match.bindings): name for name, source in _sources(match).items()}
+    layers = {
+        layer_of(name, source, match.bindings, getattr(facts, name)): name for name, source in _sources(match).items()
+    }
     names = [*layers.values(), "output"]
     costs = [
         layer_cost(getattr(facts, name), dtype, is_known(tape, match.bindings[f"{name}_weight"])) for name in names

@@ -32,7 +32,8 @@ class Runner:
         down: The projection back, or None.
         shape: Of the gated product, as the projection back reads it.
         pitch: How many neighbours in gate and up are neighbours in their product too.
-        in_place: Whether the gate is the whole result of the last projection: the product then takes its place.
+        in_place: Whether the gate is the whole result of the last projection, which up has no part in: the product then takes
+            its place.
     """
 
     projections: Projections
@@ -92,6 +93,6 @@ def make_runner(
     for layer, cut in projections.sides.values():
         extents = projections.layers[layer].shape if cut is None else [digit.extent for digit in cut.digits]
         runs.append(extents[-1] if extents else 1)
-    in_place = part is None and place == len(projections.layers) - 1
+    in_place = part is None and place == len(projections.layers) - 1 and projections.sides["up"][0] != place
     gate = kernel("gated", dtype, activation)
     return Runner(projections, numpy_dtype(dtype), size, gate, down, tuple(shape), math.gcd(*runs), in_place)

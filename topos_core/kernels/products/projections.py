@@ -15,11 +15,9 @@ from topos_core.kernels.convolution.engine import Epilogue
 from topos_core.kernels.layouts import viewed
 from topos_core.kernels.products.runner import Runner, make_runner, stage_of
 from topos_core.kernels.scratch import Stage
-from topos_core.matching.facts import CoreFacts
+from topos_core.matching.facts import CoreFacts, LayerOf, layer_of
 from topos_core.matching.view import View
 from topos_core.tape.type import TensorType
-
-Bound = tuple[str, int, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,7 @@ def make_projections(
     bindings: Mapping[str, int],
     constants: Mapping[int, np.ndarray],
 ) -> Projections:
-    """Makes one layer for all sides that project the same value by the same weight.
+    """Makes one layer for all sides that are one (`matching.facts.layer_of`).
 
     Args:
         facts: Of each side's projection.
@@ -105,10 +103,10 @@ def make_projections(
         dtype: What is computed in.
     """
     layers: list[Layer] = []
-    places: dict[Bound, int] = {}
+    places: dict[LayerOf, int] = {}
     sides: dict[str, tuple[int, View | None]] = {}
     for name, source in sources.items():
-        bound = distinct(name, source, bindings)
+        bound = layer_of(name, source, bindings, facts[name])
         if bound not in places:
             places[bound] = len(layers)
             layers.append(make_layer(name, facts[name], dtype, source, bindings, constants))
@@ -116,14 +114,9 @@ def make_projections(
     return Projections(tuple(layers), sides)
 
 
-def stages_of(facts: Mapping[str, CoreFacts], layers: Mapping[Bound, str], dtype: str) -> tuple[Stage, ...]:
+def stages_of(facts: Mapping[str, CoreFacts], layers: Mapping[LayerOf, str], dtype: str) -> tuple[Stage, ...]:
     """Tells what each layer copies and makes elsewhere; `layers` names every distinct one by a side that it makes."""
     return tuple(
-        stage_of(facts[name], TensorType(dtype, facts[name].result.shape), source, f"{name}_weight")
-        for (source, *_), name in layers.items()
+        stage_of(facts[name], TensorType(dtype, facts[name].result.shape), layer.source, f"{name}_weight")
+        for layer, name in layers.items()
     )
-
-
-def distinct(name: str, source: str, bindings: Mapping[str, int]) -> Bound:
-    """Identifies a side's projection: what it reads, its weight, its bias."""
-    return source, bindings[f"{name}_weight"], bindings.get(f"{name}_bias")
