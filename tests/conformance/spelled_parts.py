@@ -350,14 +350,31 @@ def _silu() -> Group:
     def library(x):
         return nn.silu(x)
 
+    def by_sign(x):
+        return x * np.where(x >= 0, 1 / (1 + np.exp(-x)), np.exp(x) / (1 + np.exp(x)))
+
+    def by_sign_of_size(x):
+        e = np.exp(-np.abs(x))
+        return x * np.where(x < 0, e, 1.0) / (1.0 + e)
+
+    def by_softplus(x):
+        return x * np.exp(-nn.softplus(-x))
+
+    def by_logaddexp(x):
+        return x * np.exp(-np.logaddexp(0, -x))
+
     def steeper(x):
         return x / (1 + np.exp(-1.5 * x))
+
+    def wrong_branches(x):
+        return x * np.where(x >= 0, np.exp(x) / (1 + np.exp(x)), 1 / (1 + np.exp(-x)))
 
     def softplus(x):
         return np.log(1 + np.exp(x))
 
-    taken = (quotient, product, powered, reciprocal, of_exp, of_exp_product, by_tanh, negated, subtracted, library)
-    return group({"x": "f32[5,7]"}, taken, (steeper, softplus))
+    taken = (quotient, product, powered, reciprocal, of_exp, of_exp_product, by_tanh, negated, subtracted, library,
+             by_sign, by_sign_of_size, by_softplus, by_logaddexp)  # fmt: skip
+    return group({"x": "f32[5,7]"}, taken, (steeper, softplus, wrong_branches))
 
 
 def _rotary() -> Group:

@@ -13,6 +13,13 @@ from topos_core.recording.elementary import erf
 Function = Callable[[Any], Any]
 
 SLOPE: Final = 0.7978845608
+
+
+def by_size(x: Any, write: Function) -> Any:
+    """Gives e ** -|x| to a spelling."""
+    return write(np.exp(-np.abs(x)))
+
+
 SPELLINGS: Final[Mapping[str, Function]] = {
     "maximum": lambda x: np.maximum(x, 0),
     "maximum, number first": lambda x: np.maximum(0.0, x),
@@ -52,7 +59,34 @@ SPELLINGS: Final[Mapping[str, Function]] = {
     "sigmoid of exp": lambda x: np.exp(x) / (1 + np.exp(x)),
     "sigmoid by tanh": lambda x: 0.5 * (1 + np.tanh(x / 2)),
     "sigmoid by two branches": lambda x: np.where(x >= 0, 1 / (1 + np.exp(-x)), np.exp(x) / (1 + np.exp(x))),
+    "sigmoid by two branches, positive": lambda x: np.where(x > 0, 1 / (1 + np.exp(-x)), np.exp(x) / (1 + np.exp(x))),
+    "sigmoid by two branches, negative": lambda x: np.where(x < 0, np.exp(x) / (1 + np.exp(x)), 1 / (1 + np.exp(-x))),
+    "sigmoid by two branches, not positive": lambda x: np.where(
+        x <= 0, np.exp(x) / (1 + np.exp(x)), 1 / (1 + np.exp(-x))
+    ),
+    "sigmoid by two branches, not negative": lambda x: np.where(
+        ~(x < 0), 1 / (1 + np.exp(-x)), np.exp(x) / (1 + np.exp(x))
+    ),
+    "sigmoid by |x|": lambda x: by_size(x, lambda e: np.where(x >= 0, 1 / (1 + e), e / (1 + e))),
+    "sigmoid by |x|, drawn out": lambda x: by_size(x, lambda e: np.where(x < 0, e, 1) / (1 + e)),
+    "sigmoid by softplus": lambda x: np.exp(-nn.softplus(-x)),
+    "sigmoid by softplus, the smaller": lambda x: np.exp(np.minimum(0, x) - np.log1p(np.exp(-np.abs(x)))),
+    "sigmoid by logaddexp": lambda x: np.exp(-np.logaddexp(0, -x)),
+    "sigmoid by logaddexp, commuted": lambda x: np.exp(-np.logaddexp(-x, 0)),
+    "sigmoid by two branches, exchanged": lambda x: np.where(x <= 0, 1 / (1 + np.exp(-x)), np.exp(x) / (1 + np.exp(x))),
+    "sigmoid by two branches, from 1": lambda x: np.where(x >= 1, 1 / (1 + np.exp(-x)), np.exp(x) / (1 + np.exp(x))),
+    "sigmoid by two branches, odd": lambda x: np.where(x >= 0, 1 / (1 + np.exp(-x)), np.exp(-x) / (1 + np.exp(-x))),
+    "sigmoid by |x|, exchanged": lambda x: by_size(x, lambda e: np.where(x >= 0, e, 1) / (1 + e)),
+    "sigmoid by softplus, of itself": lambda x: np.exp(-(np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))))),
+    "sigmoid by softplus, growing": lambda x: np.exp(-(np.maximum(-x, 0) + np.log1p(np.exp(np.abs(x))))),
+    "sigmoid by logaddexp with 1": lambda x: np.exp(-np.logaddexp(1, -x)),
     "silu": lambda x: x / (1 + np.exp(-x)),
+    "silu by two branches": lambda x: x * np.where(x >= 0, 1 / (1 + np.exp(-x)), np.exp(x) / (1 + np.exp(x))),
+    "silu, whole in two branches": lambda x: np.where(x > 0, x / (1 + np.exp(-x)), x * np.exp(x) / (1 + np.exp(x))),
+    "silu by |x|": lambda x: by_size(x, lambda e: x * np.where(x <= 0, e / (1 + e), 1 / (1 + e))),
+    "silu by |x|, drawn out": lambda x: by_size(x, lambda e: x * (np.where(x > 0, 1, e) / (1 + e))),
+    "silu by softplus": lambda x: x * np.exp(-nn.softplus(-x)),
+    "silu by logaddexp": lambda x: x * np.exp(-np.logaddexp(0, -x)),
     "silu, times": lambda x: x * (1 / (1 + np.exp(-x))),
     "silu of exp": lambda x: x * np.exp(x) / (1 + np.exp(x)),
     "silu of exp, times": lambda x: x * (np.exp(x) / (1 + np.exp(x))),

@@ -12,11 +12,10 @@ from tests.core.patterns.check import match_at_result
 from tests.laws.activations import OVERFLOWING, ROWS, SOFTMAXES, SPELLINGS, VALUES, placed
 from topos_core.kernels.home.manifest import Home, prepare
 from topos_core.kernels.kernel import Offer
-from topos_core.matching.activation import read_activation
+from topos_core.matching.activation import ROOTS, read_activation
 from topos_core.matching.catalog import patterns
 from topos_core.matching.formula import ACTIVATIONS
 from topos_core.matching.search import search
-from topos_core.patterns.linear_bias_activation import ROOTS
 from topos_core.plan.request import Request
 from topos_core.recording.trace import trace
 from topos_core.run.interpreter import interpret
@@ -76,7 +75,30 @@ def test_every_activation_has_a_spelling_here():
         ("hardswish and nothing", None),
         ("relu of a difference", None),
         ("sigmoid of exp", "sigmoid_of_exp"),
-        ("sigmoid by two branches", None),
+        ("sigmoid by two branches", "sigmoid"),
+        ("sigmoid by two branches, positive", "sigmoid"),
+        ("sigmoid by two branches, negative", "sigmoid"),
+        ("sigmoid by two branches, not positive", "sigmoid"),
+        ("sigmoid by two branches, not negative", "sigmoid"),
+        ("sigmoid by |x|", "sigmoid"),
+        ("sigmoid by |x|, drawn out", None),
+        ("sigmoid by softplus", "sigmoid"),
+        ("sigmoid by softplus, the smaller", "sigmoid"),
+        ("sigmoid by logaddexp", "sigmoid"),
+        ("sigmoid by logaddexp, commuted", "sigmoid"),
+        ("sigmoid by two branches, exchanged", None),
+        ("sigmoid by two branches, from 1", None),
+        ("sigmoid by two branches, odd", None),
+        ("sigmoid by |x|, exchanged", None),
+        ("sigmoid by softplus, of itself", None),
+        ("sigmoid by softplus, growing", None),
+        ("sigmoid by logaddexp with 1", None),
+        ("silu by two branches", "silu"),
+        ("silu, whole in two branches", "silu"),
+        ("silu by |x|", "silu"),
+        ("silu by |x|, drawn out", None),
+        ("silu by softplus", "silu"),
+        ("silu by logaddexp", "silu"),
         ("tanh, odd", "tanh"),
     ],
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from topos_core.matching.activation import Leaves, read_activation
+from topos_core.matching.activation import ROOTS, Leaves, read_activation
 from topos_core.matching.affine import Digit
 from topos_core.matching.chains import ELEMENTWISE
 from topos_core.matching.channelwise import Frame, Norm, Norms, channel_vector
@@ -23,7 +23,6 @@ from topos_core.matching.tuples import new_tuple
 from topos_core.matching.view import View
 from topos_core.tape.op import Op
 
-ACTIVATIONS: Final = frozenset(("maximum", "minimum", "mul", "div", "tanh", "select", "add"))
 REACH: Final = 200
 """Values looked at to see whether a residual depends on its own convolution; past that it counts as dependent."""
 
@@ -183,7 +182,7 @@ def _next(
         added = _added(context, found, value)
         if added is not None:
             return added
-    if op.name in ACTIVATIONS and leaves.above(value):
+    if op.name in ROOTS and leaves.above(value):
         return _activated(context, stages, value)
     return None
 

@@ -4,7 +4,8 @@ Recognises
     A convolution (in any spelling) followed by at least one of: a bias per output channel; an inference batch norm (given
     statistics, or folded into a scale and a shift per channel); a residual of the same shape; an activation (relu as the
     maximum or as a choice by comparison, told apart by what a NaN gives, relu6, tanh, sigmoid, silu, hardswish, gelu by
-    tanh, erf or sigmoid). In this order, or with the residual last; operands commuted, reshape and permute between them.
+    tanh, erf or sigmoid; a sigmoid also by `exp(-logaddexp(0, -x))`, by the softplus of -x, or chosen by the sign of x so that
+    no power of e overflows). In this order, or with the residual last; operands commuted, reshape and permute between them.
 
 Why it pays
     Each step of the epilogue reads and writes the whole result once more; in the convolution's loop it costs a register.
@@ -18,7 +19,8 @@ Differs from the recorded ops
 
 Not recognised
     A scalar bias. Movement after the residual. Training batch norm (its statistics need the whole result first).
-    Leaky relu, elu and other activations.
+    A sigmoid as `where(x >= 0, 1, e) / (1 + e)` with `e = exp(-|x|)`, the choice before the quotient. Leaky relu, elu and other
+    activations.
 
 Source
     Jacob et al. 2018, section 3.2, for folding batch norm into a convolution; the order is ResNet's (He et al. 2016).
@@ -31,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topos_core.cost.work import Work
+from topos_core.matching.activation import ROOTS
 from topos_core.matching.epilogue import Stage, layout_of, read_stages
 from topos_core.matching.facts import EpilogueFacts
 from topos_core.matching.formula import Arrays, convolve_and_finish
@@ -164,7 +167,7 @@ def _counterexamples() -> tuple[Example, ...]:
 PATTERN = Pattern(
     identifier=IDENTIFIER,
     documentation=__doc__ or "",
-    roots=frozenset(("add", "sub", "mul", "div", "neg", "maximum", "minimum", "tanh", "select")),
+    roots=frozenset(("add", "sub", "mul", "div", "neg")) | ROOTS,
     find=find,
     work=work,
     evaluate=evaluate,

@@ -12,7 +12,9 @@ Declines when
     Nothing beside the common rules.
 
 Not recognised
-    Gates that are no projections (`silu` alone, an attention gate), a scale between the layers.
+    Gates that are no projections (`silu` alone, an attention gate), a scale between the layers. Gelu by sigmoid; silu or gelu by
+    tanh with both halves by themselves; a logistic function by tanh, as `exp(x) / (1 + exp(x))`, or written so that no power of e
+    overflows (chosen by the sign of x, by a softplus or by `logaddexp`): each projection is found with its own activation.
 
 Source
     Shazeer, GLU Variants Improve Transformer (arXiv 2002.05202).

@@ -97,7 +97,9 @@ def _places(context: Context) -> Collection[int]:
         return ()
     ends = set(places("linear")(context))
     for value, op in enumerate(context.tape.ops):
-        if op.name in linear_bias_activation.ROOTS and match_at(context, linear_bias_activation.IDENTIFIER, value):
+        if op.name in linear_bias_activation.PATTERN.roots and match_at(
+            context, linear_bias_activation.IDENTIFIER, value
+        ):
             ends.add(value)
     return ends
 
@@ -129,7 +131,7 @@ _ROWS = {"x": "f32[4,5,6]", "scale": "f32[6]", "shift": "f32[6]"}
 PATTERN = Pattern(
     identifier=IDENTIFIER,
     documentation=__doc__ or "",
-    roots=ROOTS | linear_bias_activation.ROOTS,
+    roots=ROOTS | linear_bias_activation.PATTERN.roots,
     find=find,
     where=_places,
     work=work,

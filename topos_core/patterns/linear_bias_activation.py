@@ -12,7 +12,8 @@ Declines when
     Nothing of its own: it stands on `linear` and declines with it.
 
 Not recognised
-    A part of the layer's result that is activated. Leaky relu, elu and other activations.
+    A part of the layer's result that is activated. A sigmoid as `where(x >= 0, 1, e) / (1 + e)` with `e = exp(-|x|)`, the choice
+    before the quotient. Leaky relu, elu and other activations.
 
 Source
     Jacob et al., Quantization and Training of Neural Networks (arXiv 1712.05877), section 2.4, for fused layers.
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.activation import Leaves, read_activation
+from topos_core.matching.activation import ROOTS, Leaves, read_activation
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.formula import ACTIVATIONS, WITHOUT_FUNCTIONS
 from topos_core.matching.joining import chain, joined, match_at
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from topos_core.matching.context import Context
 
 IDENTIFIER = "linear_bias_activation"
-ROOTS = frozenset(("maximum", "minimum", "mul", "div", "tanh", "select", "add"))
 
 
 def find(context: Context, root: int, /) -> Match | None:

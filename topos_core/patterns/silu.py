@@ -2,7 +2,9 @@
 
 Recognises
     `x * sigmoid(x)` as `x / (1 + exp(-x))`, `x * (1 / (1 + exp(-x)))`, `x * e / (1 + e)` with `e = exp(x)`,
-    `x * exp(-log1p(exp(-x)))`, and `x * 0.5 * (1 + tanh(x / 2))`.
+    `x * exp(-log1p(exp(-x)))`, and `x * 0.5 * (1 + tanh(x / 2))`; with a sigmoid that no power of e overflows in: by
+    `exp(-logaddexp(0, -x))`, by the softplus of -x with the larger of 0 and -x taken out, or chosen by the sign of x (`>=`, `>`,
+    `<=` or `<`) from `1 / (1 + exp(-x))` and `exp(x) / (1 + exp(x))`, the powers of x or of -|x|.
 
 Why it pays
     One kernel reads x once and writes once; the recorded ops read and write it about five times.
@@ -15,7 +17,8 @@ Differs from the recorded ops
     recorded infinity.
 
 Not recognised
-    `exp(0 - x)`, `exp(-softplus(-x))` with a softplus that is computed by cases, a factor on x inside the sigmoid (1.702 is `gelu`; others are told).
+    `exp(0 - x)`, `1 / exp(x)`, `exp2`, `e ** -x` or `2 + expm1(-x)` for `1 + exp(-x)`; `x * (1 - 1 / (1 + exp(x)))`, which cancels; a choice by
+    the sign of x of whole products with x (behind a linear layer or a convolution it is); a factor on x inside the sigmoid (1.702 is `gelu`; others are told).
 
 Source
     Elfwing, Uchibe, Doya, Sigmoid-Weighted Linear Units (arXiv 1702.03118).
@@ -23,7 +26,7 @@ Source
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -62,6 +65,60 @@ def by_tanh_distributed(x: Any) -> Any:
     return 0.5 * x + 0.5 * x * np.tanh(0.5 * x)
 
 
+def by_softplus(x: Any) -> Any:
+    """`x * exp(-log(1 + exp(-x)))`, the larger of 0 and -x taken out of the logarithm."""
+    return x * np.exp(-(np.maximum(-x, 0) + np.log1p(np.exp(-np.abs(x)))))
+
+
+def by_softplus_of_negative(x: Any) -> Any:
+    """The same with |-x|, as a function for softplus writes it."""
+    return x * np.exp(-(np.maximum(-x, 0) + np.log1p(np.exp(-np.abs(-x)))))
+
+
+def by_softplus_of_smaller(x: Any) -> Any:
+    """The same with the smaller of 0 and x."""
+    return x * np.exp(np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))))
+
+
+def by_logaddexp(x: Any) -> Any:
+    """`x * exp(-logaddexp(0, -x))`."""
+    return x * np.exp(-np.logaddexp(0, -x))
+
+
+def by_logaddexp_commuted(x: Any) -> Any:
+    """`x * exp(-logaddexp(-x, 0))`, which compares the other way round."""
+    return x * np.exp(-np.logaddexp(-x, 0))
+
+
+def _by_sign() -> Iterator[Form]:
+    """Gives the sigmoids that are chosen by the sign of x: each comparison, and powers of x, of -|x|, or one quotient of these."""
+
+    def of_x(x: Any, choose: Any) -> Any:
+        return choose(1 / (1 + np.exp(-x)), np.exp(x) / (1 + np.exp(x)))
+
+    def of_size(x: Any, choose: Any) -> Any:
+        power = np.exp(-np.abs(x))
+        return choose(1 / (1 + power), power / (1 + power))
+
+    def of_size_drawn_out(x: Any, choose: Any) -> Any:
+        power = np.exp(-np.abs(x))
+        return choose(1, power) / (1 + power)
+
+    signs: tuple[Callable[[Any, Any, Any], Any], ...] = (
+        lambda x, positive, negative: np.where(x >= 0, positive, negative),
+        lambda x, positive, negative: np.where(x > 0, positive, negative),
+        lambda x, positive, negative: np.where(x <= 0, negative, positive),
+        lambda x, positive, negative: np.where(x < 0, negative, positive),
+    )
+    for sigmoid in (of_x, of_size, of_size_drawn_out):
+        for sign in signs:
+
+            def chosen(x: Any, _sigmoid: Any = sigmoid, _sign: Any = sign) -> Any:
+                return x * _sigmoid(x, lambda positive, negative: _sign(x, positive, negative))
+
+            yield Form(chosen, silent=True)
+
+
 _FORMULAS = {"logistic": formula, "of exp": by_exp}
 
 
@@ -90,7 +147,22 @@ TERM = Term(
     formula=formula,
     facts=facts,
     holes={"x": "k"},
-    forms=(Form(by_exp, silent=True), Form(by_tanh, silent=True), Form(by_tanh_distributed, silent=True)),
+    forms=(
+        *(
+            Form(written, silent=True)
+            for written in (
+                by_exp,
+                by_tanh,
+                by_tanh_distributed,
+                by_softplus,
+                by_softplus_of_negative,
+                by_softplus_of_smaller,
+                by_logaddexp,
+                by_logaddexp_commuted,
+            )
+        ),
+        *_by_sign(),
+    ),
     worth=worth,
 )
 

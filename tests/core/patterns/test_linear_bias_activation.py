@@ -22,6 +22,11 @@ XWB = {"x": "f64[4,5]", "w": "f64[5,6]", "b": "f64[6]"}
         (lambda y: np.maximum(y, np.broadcast_to(np.zeros((), y.dtype), (4, 6))), "relu"),
         (lambda y: nn.gelu(y, approximate="tanh"), "gelu_tanh"),
         (lambda y: nn.gelu(y, approximate="sigmoid"), "gelu_sigmoid"),
+        (lambda y: np.exp(-np.logaddexp(0, -y)), "sigmoid"),
+        (lambda y: np.where(y >= 0, 1 / (1 + np.exp(-y)), np.exp(y) / (1 + np.exp(y))), "sigmoid"),
+        (lambda y: y * np.exp(-nn.softplus(-y)), "silu"),
+        (lambda y: y * np.where(y < 0, np.exp(1.702 * y) / (1 + np.exp(1.702 * y)), 1 / (1 + np.exp(-1.702 * y))), "gelu_sigmoid"),
+        (lambda y: y * np.exp(-np.logaddexp(0, -1.702 * y)), "gelu_sigmoid"),
     ],
 )  # fmt: skip
 def test_every_activation_joins_its_layer(activation, name):
