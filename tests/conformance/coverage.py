@@ -138,10 +138,11 @@ def situations() -> list[tuple[int, str]]:
 
 
 class _Outcomes:
-    """Keeps what became of every test of a run."""
+    """Keeps what became of every test of a run, and why where it failed."""
 
     def __init__(self) -> None:
         self.of: dict[str, str] = {}
+        self.reasons: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keeps the worst of a test's phases and parameters."""
@@ -149,6 +150,8 @@ class _Outcomes:
         if report.when == "call" or report.outcome != "passed":
             before = self.of.get(name, "passed")
             self.of[name] = report.outcome if before == "passed" else before
+        if report.failed:
+            self.reasons.append(f"{report.nodeid}\n{report.longreprtext}")
 
 
 def wanted() -> dict[int, str]:
@@ -173,6 +176,8 @@ def print_situations() -> bool:
         print(f"{number:4} {test:100} {outcomes.of.get(test, 'not run'):8} {asked.get(number, '')}".rstrip())
     failed = {number for number, test in found if outcomes.of.get(test) != "passed"}
     count = len({number for number, _ in found})
+    for reason in outcomes.reasons:
+        print(f"\n{reason}")
     print(f"{count - len(failed)} of {count} situations hold")
     return not failed
 
