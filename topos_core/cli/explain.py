@@ -16,6 +16,7 @@ from topos_core.cli import corpus, phases
 from topos_core.cli.main import OK, exit_code_of
 from topos_core.cli.options import add_consumer, add_cost, add_dims, add_fidelity, add_untrusted, request_options
 from topos_core.cli.terminal import Terminal
+from topos_core.document import phrases
 from topos_core.document.codes import CODES, WORDS
 from topos_core.document.formats.errors import place_of, shown
 from topos_core.document.formats.text import figures_of, spared, title_of
@@ -184,8 +185,8 @@ def _region(region: Mapping[str, Any], document: Mapping[str, Any], terminal: Te
         row = document["observations"][observation]
         yield f"      read at {place_of(row)} ({shown(row['kind'])}{' ' + shown(row['name']) if row['name'] else ''})"
     miss = region["near_miss"]
-    if miss:
-        yield f"      {miss['steps_held']} of {miss['steps']} steps held; expected {shown(miss['expected'])}, found {shown(miss['found'])}"
+    if miss and place_of(miss["span"]) != place_of(region):
+        yield f"      {place_of(miss['span'])}: {phrases.differs_here()}"
     if region["flips_if"]:
         yield f"      {shown(region['flips_if']['text'])}"
     if region["action"]:

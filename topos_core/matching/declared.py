@@ -13,6 +13,7 @@ from typing import Any, Final
 from topos_core.recording.value import Value
 
 ANCHOR: Final = "anchor"
+DIFFERENCE: Final = "difference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,11 @@ def mark(value: Any, name: str) -> Any:
 def anchor(value: Any) -> Any:
     """Marks the part of a formula that says what is meant; above it a failure is a near miss."""
     return mark(value, ANCHOR)
+
+
+def difference(value: Any) -> Any:
+    """Marks the part of a look-alike that stands in place of something else: there a near miss points."""
+    return mark(value, DIFFERENCE)
 
 
 def mean_as_numpy(x: Any, axes: Any, dtype: str) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from topos_core.matching.core import Keys
+from topos_core.matching.declared import DIFFERENCE
 from topos_core.matching.func import Func, Kid, digits_of
 from topos_core.matching.labelling import AxisFault
 from topos_core.matching.match import NearMiss
@@ -30,7 +31,7 @@ def near_miss(keys: Keys, missed: Missed) -> NearMiss | None:
     words = told(keys, missed)
     if words is None:
         return None
-    at = missed.failure.func.maker
+    at = _place(missed)
     shown = missed.identifier.replace("_", " ")
     held = (
         missed.template.size - 1 if missed.template.lookalike else min(missed.failure.steps, missed.template.size - 1)
@@ -47,6 +48,17 @@ def near_miss(keys: Keys, missed: Missed) -> NearMiss | None:
         missed.template.size,
         words.numbers,
     )
+
+
+def _place(missed: Missed) -> int:
+    """Gives the value at which the first difference stands: of a look-alike what it marks, of a divisor what it divides."""
+    marked = missed.template.named.get(DIFFERENCE)
+    if missed.template.lookalike is not None and marked is not None:
+        return next((held.func.maker for held in missed.attempt.held if held.template is marked[0]), -1)
+    fault = missed.failure.expected
+    if isinstance(fault, NumberFault) and fault.divisor is not None:
+        return max((func.maker for _, _, func in missed.attempt.reductions), default=-1)
+    return missed.failure.func.maker
 
 
 def told(keys: Keys, missed: Missed) -> Words | None:

@@ -34,7 +34,7 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
-from topos_core.matching.declared import Form, Lookalike, Term, anchor
+from topos_core.matching.declared import Form, Lookalike, Term, anchor, difference
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
@@ -131,18 +131,18 @@ def capped(
     q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, inside: float, cap: float
 ) -> Any:
     """Scores that tanh keeps below a cap."""
-    return _weights(_and(np.tanh(q @ k.swapaxes(1, 2) * inside) * cap, mask)) @ v
+    return _weights(_and(difference(np.tanh(q @ k.swapaxes(1, 2) * inside)) * cap, mask)) @ v
 
 
 def mask_multiplied(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
     """A mask that is multiplied turns a score into 0, which is no -inf."""
-    return _weights(q @ k.swapaxes(1, 2) * scale * mask) @ v
+    return _weights(difference(q @ k.swapaxes(1, 2) * scale * mask)) @ v
 
 
 def guarded(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, epsilon: float) -> Any:
     """With something added to the sum of the weights."""
     powers = np.exp(_shifted(_scores(q, k, mask, scale)))
-    return powers / (powers.sum(-1, keepdims=True) + epsilon) @ v
+    return powers / difference(powers.sum(-1, keepdims=True) + epsilon) @ v
 
 
 def guarded_late(
@@ -150,7 +150,7 @@ def guarded_late(
 ) -> Any:
     """With something added to the sum that the second product is divided by."""
     powers = np.exp(_shifted(_scores(q, k, mask, scale)))
-    return (powers @ v) / (powers.sum(-1, keepdims=True) + epsilon)
+    return (powers @ v) / difference(powers.sum(-1, keepdims=True) + epsilon)
 
 
 def facts(found: Found) -> CoreFacts | None:

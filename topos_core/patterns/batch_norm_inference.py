@@ -37,7 +37,7 @@ from topos_core.matching.arrangement import arranged, restored
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
 from topos_core.matching.core import Keys
-from topos_core.matching.declared import Lookalike, Term, anchor
+from topos_core.matching.declared import Lookalike, Term, anchor, difference
 from topos_core.matching.facts import NormFacts
 from topos_core.matching.func import reduces
 from topos_core.matching.match import Match
@@ -64,7 +64,7 @@ def folded(x: Any, mean: Any, variance: Any, scale: Any, shift: Any, epsilon: fl
 
 def epsilon_outside(x: Any, mean: Any, variance: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     """Epsilon beside the deviation instead of inside the root."""
-    y = (x - mean) / (np.sqrt(variance) + epsilon)
+    y = (x - mean) / difference(np.sqrt(variance) + epsilon)
     y = y if scale is None else y * scale
     return y if shift is None else y + shift
 

@@ -34,7 +34,7 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
-from topos_core.matching.declared import Form, Lookalike, Term, anchor, mean_as_numpy
+from topos_core.matching.declared import Form, Lookalike, Term, anchor, difference, mean_as_numpy
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.norm import reduces_first_axis
@@ -76,13 +76,15 @@ def _with_means(x: Any, scale: Any, shift: Any, epsilon: float, dtype: str) -> A
 def epsilon_outside(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     """Epsilon beside the deviation instead of inside the root."""
     centred = x - x.mean(-1, keepdims=True)
-    return _affine(centred / (np.sqrt((centred * centred).mean(-1, keepdims=True)) + epsilon), scale, shift)
+    return _affine(centred / difference(np.sqrt((centred * centred).mean(-1, keepdims=True)) + epsilon), scale, shift)
 
 
 def one_pass(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     """The variance as `mean(x^2) - mean^2`."""
     mean = x.mean(-1, keepdims=True)
-    return _affine((x - mean) / np.sqrt((x * x).mean(-1, keepdims=True) - mean * mean + epsilon), scale, shift)
+    return _affine(
+        (x - mean) / np.sqrt(difference((x * x).mean(-1, keepdims=True) - mean * mean + epsilon)), scale, shift
+    )
 
 
 def facts(found: Found) -> CoreFacts | None:

@@ -27,7 +27,7 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
-from topos_core.matching.declared import Lookalike, Term, anchor
+from topos_core.matching.declared import Lookalike, Term, anchor, difference
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
@@ -62,7 +62,7 @@ def of_softmax(x: Any) -> Any:
 def guarded(x: Any, epsilon: float) -> Any:
     """With something added to the sum, which makes no row sum to one."""
     shifted = x - x.max(-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True) + epsilon)
+    return shifted - np.log(difference(np.exp(shifted).sum(-1, keepdims=True) + epsilon))
 
 
 def facts(found: Found) -> CoreFacts | None:

@@ -30,7 +30,7 @@ from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
 from topos_core.matching.core import Keys
-from topos_core.matching.declared import Form, Lookalike, Term, anchor, mean_as_numpy
+from topos_core.matching.declared import Form, Lookalike, Term, anchor, difference, mean_as_numpy
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.norm import is_centred
@@ -59,7 +59,7 @@ def widened_bf16(x: Any, scale: Any, epsilon: float) -> Any:
 
 def epsilon_outside(x: Any, scale: Any, epsilon: float) -> Any:
     """Epsilon beside the root instead of inside of it."""
-    y = x / (np.sqrt((x * x).mean(-1, keepdims=True)) + epsilon)
+    y = x / difference(np.sqrt((x * x).mean(-1, keepdims=True)) + epsilon)
     return y if scale is None else y * scale
 
 

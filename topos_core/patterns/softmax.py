@@ -29,7 +29,7 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
-from topos_core.matching.declared import Lookalike, Term, anchor
+from topos_core.matching.declared import Lookalike, Term, anchor, difference
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
@@ -74,7 +74,7 @@ def facts(found: Found) -> CoreFacts | None:
 def guarded(x: Any, epsilon: float) -> Any:
     """With something added to the sum, which makes no row sum to one."""
     powers = np.exp(x - x.max(-1, keepdims=True))
-    return powers / (powers.sum(-1, keepdims=True) + epsilon)
+    return powers / difference(powers.sum(-1, keepdims=True) + epsilon)
 
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

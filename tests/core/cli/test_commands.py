@@ -282,6 +282,27 @@ def test_explain_tells_of_a_line_and_of_a_pattern(project, capsys):
     assert "Recognises" in check(capsys, "explain", "convolution")
 
 
+def test_explain_tells_of_a_near_miss_what_held_once_and_where_it_differs(project, capsys):
+    (project / "norm.py").write_text(
+        """\
+import numpy as np
+import topos_core as tp
+
+
+@tp.model(x=tp.f32[8, 16])
+def norm(x):
+    centred = x - x.mean(-1, keepdims=True)
+    variance = (centred**2).sum(-1, keepdims=True) / 15
+    return centred / np.sqrt(variance + 1e-5)
+"""
+    )
+    out = check(capsys, "explain", "norm.py:norm:9")
+    assert (
+        out.count("steps held; expected a mean over all 16 elements, divided by 16, found a divisor of 15 = n - 1") == 1
+    )
+    assert "norm.py:8:16: the first difference stands here" in out
+
+
 def test_explain_asks_the_expression_at_a_column_alone(project, capsys):
     out = check(capsys, "explain", "model.py:plain:10:12", "--cost", "always")
     assert "convolution" in out

@@ -1,0 +1,67 @@
+"""A near miss points at the difference, not only at the end of what almost was a pattern."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.core.patterns.check import searched
+from topos_core.matching.catalog import patterns
+from topos_core.matching.declared import DIFFERENCE
+from topos_core.matching.template import templates
+
+X = {"x": "f64[4,6]"}
+
+
+def outside(x):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / (np.sqrt((centred * centred).mean(-1, keepdims=True)) + 1e-5)
+
+
+def one_pass(x):
+    mean = x.mean(-1, keepdims=True)
+    return (x - mean) / np.sqrt((x * x).mean(-1, keepdims=True) - mean * mean + 1e-5)
+
+
+def sample(x):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt((centred * centred).sum(-1, keepdims=True) / 5 + 1e-5)
+
+
+def guarded(x):
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / (powers.sum(-1, keepdims=True) + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "reads"),
+    [
+        (outside, "eps-outside-root", ["add", "sqrt"]),
+        (one_pass, "one-pass-variance", ["add", "sub"]),
+        (sample, "divisor", ["sum", "mul"]),
+        (guarded, "eps-in-sum", ["add", "sum"]),
+    ],
+)
+def test_a_near_miss_points_at_the_first_difference(program, code, reads):
+    tape, pool = searched(program, X)
+    (miss,) = pool.near_misses
+    seen, at = [], miss.at
+    for _ in reads:
+        while tape.ops[at].name in ("reshape", "broadcast"):
+            (at,) = tape.ops[at].operands
+        seen.append(tape.ops[at].name)
+        at = tape.ops[at].operands[0]
+    assert (miss.code, miss.root > miss.at, seen) == (code, True, reads)
+
+
+def test_every_look_alike_marks_what_differs():
+    known = [one for p in patterns().values() if p.term is not None for one in templates(p.term) if one.lookalike]
+    assert len(known) > 10
+    for one in known:
+        func = one.named[DIFFERENCE][0]
+        below, todo = set(), [one.root]
+        while todo:
+            held = todo.pop()
+            below.add(held.number)
+            todo += [kid.func for kid in held.kids]
+        assert func.number in below, one.form
