@@ -13,7 +13,8 @@ Declines when
     Nothing beside the common rules.
 
 Not recognised
-    Complex multiplication, a turn by `roll` and a table of signs, angles that are computed inside, a turn of a part of the features (the part alone is).
+    Complex multiplication, a turn by `roll` and a table of signs, angles that are computed inside, a turn of a part of the features (the part
+    alone is), minus a whole turn (`turned(x) * sin - x * cos`).
 
 Source
     Su et al., RoFormer (arXiv 2104.09864).
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from topos_core.matching.context import Context
 
 IDENTIFIER = "rotary_embedding"
+ROOTS = frozenset(("add", "sub", "concat"))
 
 
 def formula(x: Any, cos: Any, sin: Any) -> Any:
@@ -97,14 +99,15 @@ def _turns(context: Context) -> dict[int, Turn]:
     for value, func in enumerate(keys.funcs):
         if func.kind == "sum" or func.name == "stack":
             turn = read_turn(func)
-            if turn is not None and keys.coefficients[value] == 1.0 and _makes(keys, value):
-                turns[value] = turn
+            before = keys.coefficients[value]  # a sum's sign stands in front where its first operand is subtracted
+            if turn is not None and isinstance(before, float) and _makes(keys, value):
+                turns[value] = turn._replace(factor=before * turn.factor)
     return turns
 
 
 def _makes(keys: Any, value: int) -> bool:
     """Says whether a value is where a function first stands: a sum, or the op that puts halves side by side."""
-    return keys.tape.ops[value].name == "concat" or not keys.is_movement(value)
+    return keys.tape.ops[value].name in ROOTS
 
 
 def _places(context: Context) -> Collection[int]:
@@ -144,7 +147,7 @@ _X = {"x": "f32[2,3,5,8]", "cos": "f32[5,8]", "sin": "f32[5,8]"}
 PATTERN = Pattern(
     identifier=IDENTIFIER,
     documentation=__doc__ or "",
-    roots=frozenset(("add", "sub", "concat")),
+    roots=ROOTS,
     find=find,
     where=_places,
     work=work,

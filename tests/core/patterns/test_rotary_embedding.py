@@ -3,8 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.core.patterns.check import check, searched
+from tests.core.patterns.check import agrees, check, match_at_result, searched
+from tests.laws.metamorphic import TRANSFORMS
 from topos_core import nn
+from topos_core.matching.catalog import patterns
+from topos_core.matching.search import search
+from topos_core.recording.trace import trace
 
 FULL = {"x": "f64[2,3,5,8]", "cos": "f64[5,8]", "sin": "f64[5,8]"}
 HALF = {"x": "f64[2,3,5,8]", "cos": "f64[5,4]", "sin": "f64[5,4]"}
@@ -41,6 +45,29 @@ def test_every_spelling_with_whole_tables_is_one_embedding(spelling):
     match = check("rotary_embedding", spelling, FULL)
     assert match.facts.extents == {"k": 30, "p": 2, "h": 4}
     assert set(match.bindings) == {"x", "cos", "sin"}
+
+
+def turned(x):
+    return np.concatenate([-x[..., 4:], x[..., :4]], -1)
+
+
+SIGNS = {
+    "subtracted first": (lambda x, cos, sin: -(turned(x) * sin) + x * cos, "input"),
+    "of minus x": (lambda x, cos, sin: (-x) * cos + turned(-x) * sin, "neg"),
+    "of minus x, both subtracted": (lambda x, cos, sin: -x * cos - turned(x) * sin, "neg"),
+    "of twice x": (lambda x, cos, sin: (2 * x) * cos - turned(2 * x) * sin, "mul"),
+}
+
+
+@pytest.mark.parametrize("name", SIGNS)
+@pytest.mark.parametrize("seed", range(12))
+def test_a_turn_is_one_whichever_product_is_made_first(name, seed):
+    program, x = SIGNS[name]
+    tape = TRANSFORMS["independent ops reordered"](trace(program, **FULL), seed)
+    match = match_at_result(tape, search(tape, patterns().values()), "rotary_embedding")
+    assert match is not None
+    assert tape.ops[match.bindings["x"]].name == x
+    agrees(tape, match)
 
 
 def by_minus_the_angle(x, cos, sin):
