@@ -54,15 +54,10 @@ def lookups(context: Context) -> dict[int, Lookup]:
 def _read(context: Context, op: Op) -> Lookup | None:
     """Reads a gather of flattened rows."""
     flat, index = op.operands
-    between = set()
-    while context.op(index).name == "reshape":
-        between.add(index)
-        (index,) = context.op(index).operands
+    between: set[int] = set()
+    index = _unmoved(context, index, between)
     rows = context.op(index)
-    base = flat
-    while context.op(base).name == "reshape":
-        between.add(base)
-        (base,) = context.op(base).operands
+    base = _unmoved(context, flat, between)
     shape = context.op(base).type.shape
     if rows.name != "add" or len(context.op(flat).type.shape) != 1 or len(shape) < 2:
         return None
@@ -76,12 +71,37 @@ def _read(context: Context, op: Op) -> Lookup | None:
         if not isinstance(known, np.ndarray) or not (known.reshape(-1) == np.arange(count) * columns).all():
             continue
         through = {table}
-        while context.op(target).name == "reshape":
-            through.add(target)
-            (target,) = context.op(target).operands
+        target = _unmoved(context, target, through)
         if context.op(target).type.size == count and _below(context, target, columns):
             return Lookup(base, target, 1.0, False, frozenset(between | through))
     return None
+
+
+def _unmoved(context: Context, value: int, through: set[int]) -> int:
+    """Gives the value whose elements one has in the same row-major order; what lies between is added to `through`."""
+    while True:
+        below, order = value, list(range(len(context.op(value).type.shape)))
+        passed = set()
+        while context.op(below).name == "permute":
+            passed.add(below)
+            order = [context.op(below).attributes["order"][axis] for axis in order]
+            (below,) = context.op(below).operands
+            if _keeps_order(context, below, order):
+                break
+        if not passed and context.op(value).name == "reshape":
+            passed.add(value)
+            (below,) = context.op(value).operands
+        elif not passed or not _keeps_order(context, below, order):
+            return value
+        through |= passed
+        value = below
+
+
+def _keeps_order(context: Context, value: int, order: list[int]) -> bool:
+    """Says whether permuting a value's axes leaves its elements in row-major order: axes of extent 1 may go anywhere."""
+    shape = context.op(value).type.shape
+    long = [axis for axis in order if shape[axis] != 1]
+    return long == sorted(long)
 
 
 def _below(context: Context, value: int, columns: int) -> bool:
@@ -121,6 +141,8 @@ def _factor(context: Context, op: Op, value: int) -> float | None:
             return -1.0
         case "reshape":
             return 1.0
+        case "permute":
+            return 1.0 if _keeps_order(context, value, list(op.attributes["order"])) else None
         case "sum":
             return 1.0 if op.type.size == 1 else None
         case "mul" | "div":

@@ -43,13 +43,16 @@ def norm_facts(found: Found, vectors: Sequence[str]) -> NormFacts | None:
 
 
 def reduces_first_axis(found: Found, label: str = "n") -> bool:
-    """Says whether the statistics of x run over its batch axis: axis 0 of x as it is bound or moved inside the match.
+    """Says whether the statistics of x run over its batch axis: axis 0 of x as it is bound or moved to where it is read.
 
     A batch of one counts where the recorded reduction names it: without that, the axis behind it is no batch either.
     """
-    ops = found.keys.tape.ops
-    alone = any(len(shape := ops[value].type.shape) > 2 and shape[0] == 1 for value in found.moved["x"])
-    for value in () if alone else found.moved["x"]:
+    keys, ops = found.keys, found.keys.tape.ops
+    inside = found.interior | {found.root} | {v for values in found.named.values() for v in values}
+    read = {operand for value in inside if not keys.is_movement(value) for operand in ops[value].operands}
+    moved = [value for value in found.moved["x"] if value == found.bindings["x"] or value in read]
+    alone = any(len(shape := ops[value].type.shape) > 2 and shape[0] == 1 for value in moved)
+    for value in () if alone else moved:
         rows = found.rows_of(value, "x")
         if rows and rows[0] and all(found.label_of(part.digit) == label for part in rows[0]):
             return True
