@@ -197,11 +197,22 @@ def unrelated(tape: Tape, seed: int) -> Tape | None:
             inner = rewriter.emit("tanh", rewriter.new[rewriter.random.choice(done)], at=value)
             rewriter.emit("exp", inner, at=value)
     last = rewriter.emit("cos", rewriter.new[rewriter.random.choice(floats)], at=floats[0])
-    results = (*(rewriter.new[value] for value in tape.results), last)
-    leaves = tuple(Structure("leaf", index=k) for k in range(len(results)))
-    observed = [each._replace(value=rewriter.new[each.value]) for each in tape.observations]
-    observed.insert(len(tape.results), Observation(last, "output", None, tape.ops[0].location))
-    return rewriter.finish(results=results, structure=Structure("tuple", leaves), observations=tuple(observed))
+    return _returning(rewriter, last)
+
+
+def read_again(tape: Tape, seed: int) -> Tape | None:
+    """Computes what reads an inner value a second time, and returns it: every value on the way to it has one more reader."""
+    users = tape.users()
+    inner = [value for value, readers in enumerate(users) if readers and tape.ops[value].operands]
+    if not inner:
+        return None
+    rewriter = Rewriter(tape, seed)
+    reader = rewriter.random.choice(users[rewriter.random.choice(inner)])
+    for value in range(len(tape.ops)):
+        rewriter.new[value] = rewriter.copy(value)
+        if value == reader:
+            again = rewriter.copy(value)
+    return _returning(rewriter, again)
 
 
 def twinned(tape: Tape, seed: int) -> Tape | None:
@@ -221,6 +232,16 @@ def twinned(tape: Tape, seed: int) -> Tape | None:
         else:
             rewriter.new[value] = rewriter.copy(value)
     return rewriter.finish()
+
+
+def _returning(rewriter: Rewriter, more: int) -> Tape:
+    """Ends a tape that returns one value more."""
+    tape = rewriter.tape
+    results = (*(rewriter.new[value] for value in tape.results), more)
+    leaves = tuple(Structure("leaf", index=k) for k in range(len(results)))
+    observed = [each._replace(value=rewriter.new[each.value]) for each in tape.observations]
+    observed.insert(len(tape.results), Observation(more, "output", None, tape.ops[0].location))
+    return rewriter.finish(results=results, structure=Structure("tuple", leaves), observations=tuple(observed))
 
 
 def _is(tape: Tape, value: int, number: float) -> bool:

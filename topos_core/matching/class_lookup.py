@@ -7,6 +7,7 @@ A number outside of its row would read another row, so only targets that are kno
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -116,22 +117,26 @@ def _below(context: Context, value: int, columns: int) -> bool:
 
 
 def _behind(context: Context, value: int, known: Lookup) -> Iterator[tuple[int, Lookup]]:
-    """Follows what reads a lookup alone."""
-    for _ in range(LONGEST):
-        readers = context.readers[value]
-        if len(readers) != 1:
-            return
-        (reader,) = readers
-        factor = _factor(context, context.op(reader), value)
-        if factor is None:
-            return
-        op = context.op(reader)
-        operands = {operand for operand in op.operands if operand != value}
-        summed = known.summed or (op.name == "sum" and context.op(value).type.size > 1)
-        between = known.between | {value} | operands
-        known = known._replace(factor=known.factor * factor, summed=summed, between=between)
-        value = reader
-        yield value, known
+    """Follows whatever reads a lookup: who reads a value on the way too is told of when the match is decided."""
+    todo = deque([(value, known)])
+    followed = 0
+    while todo:
+        value, known = todo.popleft()
+        for reader in dict.fromkeys(context.readers[value]):
+            factor = _factor(context, context.op(reader), value)
+            if factor is None:
+                continue
+            followed += 1
+            if followed > LONGEST:
+                return
+            op = context.op(reader)
+            operands = {operand for operand in op.operands if operand != value}
+            summed = known.summed or (op.name == "sum" and context.op(value).type.size > 1)
+            more = known._replace(
+                factor=known.factor * factor, summed=summed, between=known.between | {value} | operands
+            )
+            todo.append((reader, more))
+            yield reader, more
 
 
 def _factor(context: Context, op: Op, value: int) -> float | None:
