@@ -54,6 +54,8 @@ def kernel(host: Host, dtype: str) -> Any:
         plain = 1 if between == 0 and scale > number(0) else 0
         put(block, "resume", 0)
         put(block, "ending", 0)
+        put(block, "ahead", block)
+        put(block, "ahead_step", 0)
         item = take(args, worker)
         while item < get(args, "items"):
             batch = item // get(args, "blocks")

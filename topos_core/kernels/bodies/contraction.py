@@ -60,10 +60,16 @@ def kernel(host: Host, dtype: str) -> Any:
         ends = get(args, "fused") == 1 and get(args, "mode") == RUNS and get(args, "activation") == 0
         item = take(args, worker)
         while item < get(args, "items"):
-            split = item % get(args, "splits")
-            item //= get(args, "splits")
-            chunk = item % get(args, "chunks")
-            item //= get(args, "chunks")
+            if get(args, "part_by_part") == 1:
+                chunk = item % get(args, "chunks")
+                item //= get(args, "chunks")
+                split = item % get(args, "splits")
+                item //= get(args, "splits")
+            else:
+                split = item % get(args, "splits")
+                item //= get(args, "splits")
+                chunk = item % get(args, "chunks")
+                item //= get(args, "chunks")
             part = item % get(args, "depth")
             item //= get(args, "depth")
             group = item % get(args, "groups")
@@ -132,7 +138,7 @@ def kernel(host: Host, dtype: str) -> Any:
                 put(block, "runs", runs + (position - first) // lanes * 32)
                 put(block, "first", position)
                 put(block, "last", end)
-                row = first_row
+                row, asked = first_row, 0
                 while row < last_row:
                     kind, height, vectors = 0, tall, block_vectors
                     if last_row - row <= short:
@@ -162,6 +168,17 @@ def kernel(host: Host, dtype: str) -> Any:
                         put(block, "offsets", offsets + step * 8)
                         put(block, "steps", smaller(chain, steps - step))
                         put(block, "resume", step)
+                        # what is read next and lies far away comes meanwhile: the next panel, or the next rows
+                        if asked < get(args, "panel_bytes"):
+                            put(block, "ahead", source + get(args, "panel_bytes") + asked)
+                            put(block, "ahead_step", 64)
+                            asked += 64 * smaller(chain, steps - step)
+                        elif get(args, "left_ahead") == 1:
+                            put(block, "ahead", left + ((row + present) * steps + step * height) * size)
+                            put(block, "ahead_step", height * size)
+                        else:
+                            put(block, "ahead", block)
+                            put(block, "ahead_step", 0)
                         call(word(table, 16 * kind + vectors), block, 0)
                         step += chain
                     row += present

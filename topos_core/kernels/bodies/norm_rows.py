@@ -3,6 +3,9 @@
 A layer norm's two passes go around a rounded centre whose error is corrected, as `channel_norm` does it. A residual may be
 added first: the rounded sum is stored and normalised, and where a row's mean is large beside its spread, what the rounding lost
 takes part (Knuth's exact sum of two).
+
+The next row is summed between a row's spread and its result: neither sum's last additions are waited for, nor are memory's
+loads and stores apart.
 """
 
 from __future__ import annotations
@@ -42,6 +45,7 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
     add = row_map(host, scalar, (1, 1), lambda emitter, operands: emitter.add(*operands))
     spread_of_sum = row_totals(host, scalar, _exact_spread, 2, sources=2, stores=True)
     centred, run, summed, far = 1 if kind == "layer" else 0, RUN, 1 if of == "sum" else 0, FAR
+    of_row = "sum" if of == "sum" else "x"
 
     def norm(args, worker):  # type: ignore[no-untyped-def]
         sums = get(args, "scratch") + worker * get(args, "slot_bytes")
@@ -52,24 +56,33 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
         item = take(args, worker)
         while item < get(args, "items"):
             first = item * get(args, "chunk")
-            for row in range(first, smaller(get(args, "outer"), first + get(args, "chunk"))):
+            last = smaller(get(args, "outer"), first + get(args, "chunk"))
+            center = number(0)
+            for ahead in range(first, last + 1):
+                row = ahead - 1
                 at_row = row * count * size
-                x, out = get(args, "x") + at_row, get(args, "out") + at_row
-                if summed == 1:
-                    x = get(args, "sum") + at_row
-                    add(x, get(args, "x") + at_row, get(args, "residual") + at_row, count)
-                for k in range(3):
-                    store(sums, k, 0.0)
-                if centred == 1:
+                x, out = get(args, of_row) + at_row, get(args, "out") + at_row
+                if row >= first:
+                    center = number(load(sums, 0) / total)
+                    store(sums, 1, 0.0)
+                    store(sums, 2, 0.0)
                     at = 0
                     while at < count:
-                        add_up(sums, x + at * size, number(0), smaller(run, count - at))
+                        add_up_spread(sums + 8, x + at * size, center, smaller(run, count - at))
                         at += run
-                center = number(load(sums, 0) / total)
-                at = 0
-                while at < count:
-                    add_up_spread(sums + 8, x + at * size, center, smaller(run, count - at))
-                    at += run
+                if ahead < last:
+                    next_x = get(args, of_row) + ahead * count * size
+                    if summed == 1:
+                        at_next = ahead * count * size
+                        add(next_x, get(args, "x") + at_next, get(args, "residual") + at_next, count)
+                    store(sums, 0, 0.0)
+                    if centred == 1:
+                        at = 0
+                        while at < count:
+                            add_up(sums, next_x + at * size, number(0), smaller(run, count - at))
+                            at += run
+                if row < first:
+                    continue
                 off, variance = 0.0, load(sums, 2) / total
                 if summed == 1 and centred == 1 and center * center > far * variance:
                     store(sums, 1, 0.0)

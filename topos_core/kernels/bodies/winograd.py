@@ -91,13 +91,17 @@ def kernel(host: Host, dtype: str) -> Any:
                 present = smaller(tall, rows - row)
                 put(block, "rows", present)
                 for product in range(36):
-                    put(block, "left", get(args, "left") + (row * 36 + product * tall) * channels * size)
+                    left = get(args, "left") + (row * 36 + product * tall) * channels * size
+                    put(block, "left", left)
+                    put(block, "ahead", left + tall * channels * size)  # the next product's, in one stream
+                    put(block, "ahead_step", tall * size)
                     vector = 0
                     while vector < vectors:
                         count = smaller(widest, vectors - vector)
                         put(block, "right", right + product * right_apart + vector * lanes * size)
                         put(block, "sums", sums + product * sums_apart + vector * lanes * size)
                         call(word(table, count), block, 0)
+                        put(block, "ahead_step", 0)
                         vector += count
                 for part in range(present):
                     factor, summand = load(get(args, "scale"), row + part), load(get(args, "shift"), row + part)

@@ -25,6 +25,8 @@ from topos_core.tape.type import numpy_dtype
 
 CACHE_BYTES: Final = 256 << 10
 """Of the right operand per item: a part of every core's second-level cache."""
+FAR_BYTES: Final = 1 << 20
+"""Of a group's left operand: from here on it comes from behind the second-level cache, and is asked for ahead."""
 ITEMS_PER_THREAD: Final = 4
 """How finely work is cut, so that a late worker costs little."""
 THREAD_FLOPS: Final = 400_000
@@ -179,6 +181,7 @@ class Engine:
             "tiles": address_of(self.table), "offsets": address_of(offsets),
             "copied_offsets": address_of(self.copied_offsets), "copied_pitch": self.copied_pitch,
             "limits": address_of(self.limits),
+            "left_ahead": int(self.problem.rows * self.problem.steps * self.dtype.itemsize >= FAR_BYTES),
             "residual_last": int(self.epilogue.residual_last), "residual_row": out[2], "runs_at": aligned(8 * len(TILE)),
             **{f"out_{name}": stride for name, stride in zip(_AXES, out, strict=True)},
         }  # fmt: skip

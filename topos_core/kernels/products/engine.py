@@ -23,6 +23,9 @@ from topos_core.tape.type import numpy_dtype
 
 COPIED_ROWS: Final = 24
 """Rows of an item from which on its panel of the right operand is copied first."""
+LEFT_BYTES: Final = 512 << 10
+"""Of the left operand that every panel reads again: more would leave the second-level cache, so it is taken in parts (512 rows
+of 768, a second-level cache of 2 MB: 193 GF/s instead of 184)."""
 _C: Final = {name: place for place, name in enumerate(CONTRACTION)}
 
 
@@ -112,6 +115,10 @@ class Product:
             and part > self.tiles.tall
         ):
             part = -(-part // (2 * self.tiles.tall)) * self.tiles.tall
+        cached = max(1, LEFT_BYTES // (self.steps * self.dtype.itemsize * self.tiles.tall)) * self.tiles.tall
+        by_part = packed and self.rows > cached
+        if by_part:  # equal parts
+            part = min(part, -(-self.rows // (-(-self.rows // cached) * self.tiles.tall)) * self.tiles.tall)
         splits = -(-self.rows // part)
         offsets = np.arange(self.steps, dtype=np.int64) * (width if packed else self.columns)
         copied = np.arange(self.steps, dtype=np.int64) * width
@@ -126,8 +133,9 @@ class Product:
         slot = spaced(copied_at + (0 if packed else (self.steps * width + slack) * self.dtype.itemsize), threads)
         block = template(CONTRACTION, {
             "items": self.batch * chunks * splits, "groups": self.batch, "depth": 1, "chunks": chunks, "splits": splits, "rows": self.rows,
-            "split_rows": part, "steps": self.steps, "tiles": address_of(self.table),
+            "split_rows": part, "part_by_part": int(by_part), "steps": self.steps, "tiles": address_of(self.table),
             "right_chunk": self.steps * width if packed else width,
+            "panel_bytes": self.steps * width * self.dtype.itemsize if packed else 0,
             "right_group": self.steps * self.columns, "out_group": self.rows * row, "right_size": size, "offsets": address_of(offsets),
             "copied_offsets": address_of(copied), "copied_pitch": width,
             "reach": (self.steps - 1) * self.columns, "positions": self.columns, "chunk_positions": width,

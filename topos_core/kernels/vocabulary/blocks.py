@@ -20,6 +20,8 @@ TILE: Final = (
     "right",  # address of the right operand's first lane
     "offsets",  # address of i64[steps]: elements from `right` to the lanes of each step
     "steps",  # contracted extent, at least 1
+    "ahead",  # address of memory that is read soon: step k asks for the cache line `ahead_step` bytes times k behind it
+    "ahead_step",  # 0 where nothing is to be asked for
     "sums",  # address of the tile's own rows of vectors * lanes
     "sums_stride",  # elements between them
     "resume",  # 1 adds to what stands in `sums`, 0 replaces it
@@ -52,7 +54,10 @@ CONTRACTION: Final = (
     "splits",  # parts of the rows per chunk
     "rows",  # rows of `left` per group
     "split_rows",  # rows per part
+    "part_by_part",  # 1: all chunks of one part of the rows, which stays cached, before the next part; 0: all parts of a chunk
     "steps",  # contracted extent
+    "panel_bytes",  # bytes from a panel of the right operand to the next one, which is asked for meanwhile; 0 for none
+    "left_ahead",  # 1 where the next rows of `left` are to be asked for meanwhile
     "tiles",  # address of the tiles' addresses: 16 * kind + registers per row (kinds tall, short, flat); then `FINISH`
     "left",  # address of [groups * rows, steps]
     "right",  # address of what `offsets` counts from

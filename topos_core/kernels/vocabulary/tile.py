@@ -117,7 +117,7 @@ class _Tile:
         builder, emitter = self.builder, self.emitter
         rows = self.packed_rows() if self.packed else self.left_rows()
         right, offsets = self.address("right"), builder.inttoptr(self.word("offsets"), INT64.as_pointer())
-        steps = self.word("steps")
+        steps, ahead, ahead_step = self.word("steps"), self.word("ahead"), self.word("ahead_step")
         before = builder.block
         loop, after = builder.append_basic_block("step"), builder.append_basic_block("done")
         builder.branch(loop)
@@ -125,6 +125,8 @@ class _Tile:
         step = builder.phi(INT64)
         step.add_incoming(self.number(0), before)
         accumulators = [builder.phi(emitter.type) for _ in range(self.rows * self.vectors)]
+        soon = builder.add(ahead, builder.mul(step, ahead_step))
+        emitter.prefetch(builder.inttoptr(soon, ir.IntType(8).as_pointer()))
         lanes = builder.gep(right, [builder.load(builder.gep(offsets, [step]))])
         values = [emitter.load(builder.gep(lanes, [self.number(v * self.lanes)])) for v in range(self.vectors)]
         sums = []
