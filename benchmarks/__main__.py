@@ -6,8 +6,8 @@
     python -m benchmarks --resume                what a run that was ended did not get to
     python -m benchmarks --report                writes the page from the figures that there are
 
-Every row is kept in benchmarks/results.json as soon as it is measured, and the page is written even if the run is ended; so
-a machine that is free for minutes only can be used in slices.
+Every row is kept in benchmarks/results/, one file a processor, as soon as it is measured, and the page is written even if the
+run is ended; so a machine that is free for minutes only can be used in slices.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.workloads.catalog import Workload, workloads
-from benchmarks.workloads.report import write_report
+from benchmarks.workloads.report import slug, write_report
 from topos_core.run.bench.contender import Contender, save_case
 from topos_core.run.bench.measuring import Process, measure, processes
 from topos_core.run.interpreter import interpret
 from topos_core.run.widened import widen_array, widened
 
 HERE = Path(__file__).parent
-RESULTS = HERE / "results.json"
+RESULTS = HERE / "results"
 FORMS = "benchmarks.workloads"
 PACKAGES = ("numpy", "numba", "llvmlite", "torch", "jax", "jaxlib", "onnxruntime", "openvino")
 
@@ -108,7 +108,7 @@ def main() -> None:
     counts = options.threads or sorted({1, machine()["processors"]})
     keeps = options.names is None
     if options.report:
-        write_report(_results(), HERE.parent / "docs")
+        _write_page()
         return
     if keeps and not options.resume and not options.only:
         _write({**_results(), "begun": time.time()})
@@ -132,20 +132,34 @@ def _page_in_the_end(keeps: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        if keeps and RESULTS.exists():
-            write_report(_results(), HERE.parent / "docs")
+        if keeps:
+            _write_page()
+
+
+def _write_page() -> None:
+    """Writes the page from the figures of every processor that was measured."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))]
+    write_report([each for each in found if each["figures"]], HERE.parent / "docs")
+
+
+def _own() -> Path:
+    """Gives the file of this processor's figures."""
+    return RESULTS / f"{slug(machine())}.json"
 
 
 def _results() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"figures": {}}
+    own = _own()
+    found: dict[str, Any] = json.loads(own.read_text(encoding="utf-8")) if own.exists() else {"figures": {}}
     return found
 
 
 def _write(results: dict[str, Any]) -> None:
     """Replaces the file in one step: a run that is killed leaves the old figures or the new ones."""
-    fresh = RESULTS.with_suffix(".new")
+    own = _own()
+    own.parent.mkdir(exist_ok=True)
+    fresh = own.with_suffix(".new")
     fresh.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    fresh.replace(RESULTS)
+    fresh.replace(own)
 
 
 def _is_done(name: str, threads: int) -> bool:

@@ -1,9 +1,10 @@
-"""Writes docs/BENCHMARKS.md and its picture from measured figures; misses of the bars are marked."""
+"""Writes docs/BENCHMARKS.md and its pictures from measured figures, processor by processor; misses of the bars are marked."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,41 +52,60 @@ def rows(results: Mapping[str, Any], threads: str) -> list[Row]:
     return made
 
 
-def write_report(results: Mapping[str, Any], docs: Path) -> None:
-    """Writes the page; the notes on misses stand in benchmarks/notes.md, by hand."""
+def slug(machine: Mapping[str, Any]) -> str:
+    """Names a processor's files: `AMD EPYC` is `amd-epyc`."""
+    told = re.sub(r"\((R|TM)\)|\bProcessor\b", " ", str(machine["processor"]), flags=re.IGNORECASE)
+    return re.sub(r"[^a-z0-9]+", "-", told.lower()).strip("-") or "unknown"
+
+
+def write_report(machines: Sequence[Mapping[str, Any]], docs: Path) -> None:
+    """Writes the page, one part a processor; the notes on misses stand in benchmarks/notes.md, by hand.
+
+    Args:
+        machines: What was measured on each processor: `machine`, `figures` by workload and number of threads, `loads`.
+        docs: The folder of the page; pictures go to `images` in it.
+    """
     notes = (Path(__file__).parents[1] / "notes.md").read_text(encoding="utf-8")
-    counts = sorted({count for each in results["figures"].values() for count in each}, key=int)
-    lines = list(_head(results["machine"]))
-    for count in counts:
-        table = rows(results, count)
-        lines += _section(table, count, results.get("loads", {}))
+    lines = list(_head())
+    for results in machines:
+        machine = results["machine"]
+        counts = sorted({count for each in results["figures"].values() for count in each}, key=int)
+        picture = f"benchmarks-{slug(machine)}.png"
+        lines += _machine(machine, picture)
+        for count in counts:
+            lines += _section(rows(results, count), count, results.get("loads", {}))
+        _draw(rows(results, counts[0]), docs / "images" / picture)
     lines += ["", notes.strip(), ""]
     (docs / "BENCHMARKS.md").write_text("\n".join(lines), encoding="utf-8")
-    _draw(rows(results, counts[0]), docs / "images" / "benchmarks.png")
 
 
-def _head(machine: Mapping[str, Any]) -> Iterator[str]:
-    packages = ", ".join(f"{name} {number}" for name, number in machine["packages"].items())
+def _head() -> Iterator[str]:
     yield "# Benchmarks"
     yield ""
     yield "`python -m benchmarks` (`make bench`) writes this page; figures are measured, in milliseconds, and stand in"
-    yield "`benchmarks/results.json` with their quartiles. topos records each program, plans it with the weights bound and runs"
+    yield "`benchmarks/results/` with their quartiles, one file a processor. topos records each program, plans it with the weights bound and runs"
     yield "it; results come fresh from its pool. Every peer runs code that was written for it (`benchmarks/workloads/`): torch's"
     yield "modules eager and compiled with frozen weights, `jax.jit`, ONNX graphs in onnxruntime and in OpenVINO (f32), and the"
     yield "program itself in NumPy. The faster variant of a peer counts: torch and jax in both orders of axes, onnxruntime also"
     yield "with bound results. Contenders have a process each and take turns. One thread: CPU time of the process, pinned to one"
     yield "processor; several: wall time. `error` is the largest difference from the program in float64. `load` is the load average"
     yield "while a row was measured; `alone`: the machine did nothing else."
+
+
+def _machine(machine: Mapping[str, Any], picture: str) -> Iterator[str]:
+    packages = ", ".join(f"{name} {number}" for name, number in machine["packages"].items())
     yield ""
-    yield f"{machine['processor']}, {machine['processors']} processors, Python {machine['python']}; {packages}."
+    yield f"## {machine['processor']}"
     yield ""
-    yield "![ratio of topos to the best peer](images/benchmarks.png)"
+    yield f"{machine['processors']} processors, Python {machine['python']}; {packages}."
+    yield ""
+    yield f"![ratio of topos to the best peer on {machine['processor']}](images/{picture})"
 
 
 def _section(table: list[Row], threads: str, loads: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     one = threads == "1"
     yield ""
-    yield f"## {'One thread, CPU time' if one else f'{threads} threads, wall time'}"
+    yield f"### {'One thread, CPU time' if one else f'{threads} threads, wall time'}"
     yield ""
     bar = "bar | " if one else ""
     yield f"| workload | topos median (least) | best peer | ratio | {bar}error | error of the best peer | {' | '.join(FAMILIES)} | load |"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.workloads.report import rows, write_report
+from benchmarks.workloads.report import rows, slug, write_report
 
 
 def figure(median):
@@ -46,7 +46,7 @@ def test_a_bar_is_missed_above_it_and_odd_shapes_are_judged_together():
 
 def test_the_page_marks_misses_and_rows_of_a_busy_machine(tmp_path):
     pytest.importorskip("matplotlib")
-    write_report(RESULTS, tmp_path)
+    write_report([RESULTS], tmp_path)
     page = (tmp_path / "BENCHMARKS.md").read_text()
     lines = {line.split(" | ")[0].strip("| "): line for line in page.splitlines() if line.startswith("| ")}
     assert "**0.50 missed**" in lines["conv 3x3 + bn + relu, 64x56x56"]
@@ -54,4 +54,18 @@ def test_the_page_marks_misses_and_rows_of_a_busy_machine(tmp_path):
     assert lines["softmax 777x333"].endswith("| 7.5 |")
     assert "1 of 2 bars are reached." in page
     assert "the worst 1.50 (bars 1 and 1.25: **missed**)" in page
-    assert (tmp_path / "images" / "benchmarks.png").stat().st_size > 0
+    assert (tmp_path / "images" / "benchmarks-test.png").stat().st_size > 0
+
+
+def test_each_processor_has_a_part_and_a_picture_of_its_own(tmp_path):
+    pytest.importorskip("matplotlib")
+    other = {**RESULTS, "machine": {**RESULTS["machine"], "processor": "Intel(R) Xeon(R) Processor @ 2.6GHz"}}
+    assert slug(other["machine"]) == "intel-xeon-2-6ghz"
+    write_report([RESULTS, other], tmp_path)
+    page = (tmp_path / "BENCHMARKS.md").read_text()
+    assert [line for line in page.splitlines() if line.startswith("## ")][:2] == [
+        "## test",
+        "## Intel(R) Xeon(R) Processor @ 2.6GHz",
+    ]
+    assert page.count("### One thread, CPU time") == 2
+    assert (tmp_path / "images" / "benchmarks-intel-xeon-2-6ghz.png").stat().st_size > 0
