@@ -20,18 +20,20 @@ Terms = Callable[[Emitter, Sequence[Any], Any], Sequence[Any]]
 UNROLLED = 4  # independent chains, so that additions overlap
 
 
-def row_totals(host: Host, scalar: Scalar, terms: Terms, count: int, sources: int = 1, *, stores: bool = False) -> Any:
+def row_totals(
+    host: Host, scalar: Scalar, terms: Terms, count: int, sources: int = 1, *, stores: bool = False, ahead: int = 0
+) -> Any:
     """Makes `totals(target, source..., value, length)`: target[k] += sum of the k-th term, for `count` terms.
 
     With `stores` it is `totals(stored, target, ...)`, and the first term of every element is stored. `target` is f64. A call adds in the row's dtype; callers keep rows to a few thousand elements, so that no chain of
-    additions is long.
+    additions is long. Where `ahead` is not 0, sources are asked for that many bytes early.
     """
 
     def totals(context: Any, *_: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             stored, given = (arguments[0], arguments[1:]) if stores else (None, arguments)
             target, *read, value, length = given
-            _Totals(builder, host, scalar, terms, count, stored).write(target, read, value, length)
+            _Totals(builder, host, scalar, terms, count, stored, ahead).write(target, read, value, length)
             return context.get_dummy_value()
 
         addresses = (types.int64,) * (1 + sources + stores)
@@ -82,7 +84,10 @@ def row_maximum(host: Host, scalar: Scalar) -> Any:
 class _Totals:
     """Writes one row of sums."""
 
-    def __init__(self, builder: Any, host: Host, scalar: Scalar, terms: Terms, count: int, stored: Any) -> None:
+    def __init__(
+        self, builder: Any, host: Host, scalar: Scalar, terms: Terms, count: int, stored: Any, ahead: int = 0
+    ) -> None:
+        self.ahead = ahead // scalar.bytes
         self.builder, self.host, self.scalar, self.terms, self.count = builder, host, scalar, terms, count
         self.lanes = host.lanes(scalar.name)
         self.vector = Emitter(builder, ir.VectorType(scalar.llvm, self.lanes))
@@ -126,6 +131,10 @@ class _Totals:
             for u, chain in enumerate(chains):
                 place = builder.add(at, ir.Constant(INT64, u * self.lanes))
                 elements = [self.vector.load(builder.gep(source, [place])) for source in self.sources]
+                if self.ahead:
+                    soon = builder.add(place, ir.Constant(INT64, self.ahead))
+                    for source in self.sources:
+                        self.vector.prefetch(builder.gep(source, [soon]))
                 terms = self.terms(self.vector, elements, splat)
                 if self.stored is not None:
                     self.vector.store(terms[0], builder.gep(self.stored, [place]))
