@@ -2,8 +2,8 @@
 
 Recognises
     `activation(x @ gate) * (x @ up)` and, where it follows, `(...) @ down`; the activation is silu, gelu (by erf or tanh), relu
-    or the logistic function, in their spellings; each layer with or without a bias; gate and up as two products, or as two
-    parts of one, cut in any way.
+    or the logistic function, in the spellings of `silu` and `gelu`, halves by themselves too; each layer with or without a bias;
+    gate and up as two products, or as two parts of one, cut in any way.
 
 Why it pays
     Both projections read x once, and gate, up and their product never leave the cache.
@@ -12,9 +12,8 @@ Declines when
     Nothing beside the common rules.
 
 Not recognised
-    Gates that are no projections (`silu` alone, an attention gate), a scale between the layers. Gelu by sigmoid; silu or gelu by
-    tanh with both halves by themselves; a logistic function by tanh, as `exp(x) / (1 + exp(x))`, or written so that no power of e
-    overflows (chosen by the sign of x, by a softplus or by `logaddexp`): each projection is found with its own activation.
+    Gates that are no projections (`silu` alone, an attention gate), a scale between the layers. Gelu by sigmoid; a
+    logistic function as `exp(x) / (1 + exp(x))`: each projection is found with its own activation.
 
 Source
     Shazeer, GLU Variants Improve Transformer (arXiv 2002.05202).
@@ -23,7 +22,7 @@ Source
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +42,7 @@ from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.summary import core_facts, evaluated
 from topos_core.matching.view import View, read
 from topos_core.patterns import linear
+from topos_core.patterns.silu import SIGMOIDS
 from topos_core.recording.elementary import erf
 from topos_core.tape.tape import Tape
 
@@ -99,9 +99,44 @@ def by_logistic(gate: Any, up: Any) -> Any:
     return up / (1 + np.exp(-gate))
 
 
-_ACTIVATIONS = {
+def by_silu_distributed(gate: Any, up: Any) -> Any:
+    """With both halves of the form by tanh by themselves."""
+    return up * (0.5 * gate + 0.5 * gate * np.tanh(0.5 * gate))
+
+
+def by_gelu_erf_distributed(gate: Any, up: Any) -> Any:
+    """With both halves by themselves."""
+    return up * (0.5 * gate + 0.5 * gate * erf(gate / math.sqrt(2)))
+
+
+def by_gelu_tanh_distributed(gate: Any, up: Any) -> Any:
+    """With both halves by themselves."""
+    return up * (0.5 * gate + 0.5 * gate * np.tanh(SLOPE * (gate + CUBIC * (gate * gate * gate))))
+
+
+def by_logistic_of_tanh(gate: Any, up: Any) -> Any:
+    """`0.5 * (1 + tanh(gate / 2)) * up`."""
+    return up * (0.5 * (1 + np.tanh(0.5 * gate)))
+
+
+def _without_overflow() -> Iterator[tuple[Callable[..., Any], str]]:
+    """Gives silu and the logistic function by each sigmoid that no power of e overflows in, with their names."""
+    for sigmoid in SIGMOIDS:
+
+        def silu(gate: Any, up: Any, _sigmoid: Any = sigmoid) -> Any:
+            return up * (gate * _sigmoid(gate))
+
+        def logistic(gate: Any, up: Any, _sigmoid: Any = sigmoid) -> Any:
+            return up * _sigmoid(gate)
+
+        yield from ((silu, "silu"), (logistic, "sigmoid"))
+
+
+_ACTIVATIONS: Mapping[Callable[..., Any], str] = {
     by_silu: "silu", by_silu_of_exp: "silu_of_exp", by_silu_of_tanh: "silu", by_gelu_erf: "gelu_erf",
     by_gelu_tanh: "gelu_tanh", by_gelu_tanh_factored: "gelu_tanh", by_gelu_tanh_logistic: "gelu_tanh", by_relu: "relu", by_logistic: "sigmoid",
+    by_silu_distributed: "silu", by_gelu_erf_distributed: "gelu_erf", by_gelu_tanh_distributed: "gelu_tanh", by_logistic_of_tanh: "sigmoid",
+    **dict(_without_overflow()),
 }  # fmt: skip
 _FORMULAS = {
     "silu": by_silu, "silu_of_exp": by_silu_of_exp, "gelu_erf": by_gelu_erf, "gelu_tanh": by_gelu_tanh, "relu": by_relu, "sigmoid": by_logistic,

@@ -18,7 +18,7 @@ Differs from the recorded ops
 
 Not recognised
     `exp(0 - x)`, `1 / exp(x)`, `exp2`, `e ** -x` or `2 + expm1(-x)` for `1 + exp(-x)`; `x * (1 - 1 / (1 + exp(x)))`, which cancels; a choice by
-    the sign of x of whole products with x (behind a linear layer or a convolution it is); a factor on x inside the sigmoid (1.702 is `gelu`; others are told).
+    a negated comparison (`~(x < 0)`), or by the sign of x of whole products with x (behind a linear layer or a convolution it is); a factor on x inside the sigmoid (1.702 is `gelu`; others are told).
 
 Source
     Elfwing, Uchibe, Doya, Sigmoid-Weighted Linear Units (arXiv 1702.03118).
@@ -27,7 +27,7 @@ Source
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -65,32 +65,32 @@ def by_tanh_distributed(x: Any) -> Any:
     return 0.5 * x + 0.5 * x * np.tanh(0.5 * x)
 
 
-def by_softplus(x: Any) -> Any:
-    """`x * exp(-log(1 + exp(-x)))`, the larger of 0 and -x taken out of the logarithm."""
-    return x * np.exp(-(np.maximum(-x, 0) + np.log1p(np.exp(-np.abs(x)))))
+def sigmoid_by_softplus(x: Any) -> Any:
+    """`exp(-log(1 + exp(-x)))`, the larger of 0 and -x taken out of the logarithm."""
+    return np.exp(-(np.maximum(-x, 0) + np.log1p(np.exp(-np.abs(x)))))
 
 
-def by_softplus_of_negative(x: Any) -> Any:
+def sigmoid_by_softplus_of_negative(x: Any) -> Any:
     """The same with |-x|, as a function for softplus writes it."""
-    return x * np.exp(-(np.maximum(-x, 0) + np.log1p(np.exp(-np.abs(-x)))))
+    return np.exp(-(np.maximum(-x, 0) + np.log1p(np.exp(-np.abs(-x)))))
 
 
-def by_softplus_of_smaller(x: Any) -> Any:
+def sigmoid_by_softplus_of_smaller(x: Any) -> Any:
     """The same with the smaller of 0 and x."""
-    return x * np.exp(np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))))
+    return np.exp(np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))))
 
 
-def by_logaddexp(x: Any) -> Any:
-    """`x * exp(-logaddexp(0, -x))`."""
-    return x * np.exp(-np.logaddexp(0, -x))
+def sigmoid_by_logaddexp(x: Any) -> Any:
+    """`exp(-logaddexp(0, -x))`."""
+    return np.exp(-np.logaddexp(0, -x))
 
 
-def by_logaddexp_commuted(x: Any) -> Any:
-    """`x * exp(-logaddexp(-x, 0))`, which compares the other way round."""
-    return x * np.exp(-np.logaddexp(-x, 0))
+def sigmoid_by_logaddexp_commuted(x: Any) -> Any:
+    """`exp(-logaddexp(-x, 0))`, which compares the other way round."""
+    return np.exp(-np.logaddexp(-x, 0))
 
 
-def _by_sign() -> Iterator[Form]:
+def _by_sign() -> Iterator[Callable[[Any], Any]]:
     """Gives the sigmoids that are chosen by the sign of x: each comparison, and powers of x, of -|x|, or one quotient of these."""
 
     def of_x(x: Any, choose: Any) -> Any:
@@ -114,9 +114,23 @@ def _by_sign() -> Iterator[Form]:
         for sign in signs:
 
             def chosen(x: Any, _sigmoid: Any = sigmoid, _sign: Any = sign) -> Any:
-                return x * _sigmoid(x, lambda positive, negative: _sign(x, positive, negative))
+                return _sigmoid(x, lambda positive, negative: _sign(x, positive, negative))
 
-            yield Form(chosen, silent=True)
+            yield chosen
+
+
+SIGMOIDS: Final = (
+    sigmoid_by_softplus, sigmoid_by_softplus_of_negative, sigmoid_by_softplus_of_smaller, sigmoid_by_logaddexp,
+    sigmoid_by_logaddexp_commuted, *_by_sign(),
+)  # fmt: skip
+"""Sigmoids that no power of e overflows in."""
+
+
+def _times(sigmoid: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def written(x: Any) -> Any:
+        return x * sigmoid(x)
+
+    return written
 
 
 _FORMULAS = {"logistic": formula, "of exp": by_exp}
@@ -147,21 +161,8 @@ TERM = Term(
     formula=formula,
     facts=facts,
     holes={"x": "k"},
-    forms=(
-        *(
-            Form(written, silent=True)
-            for written in (
-                by_exp,
-                by_tanh,
-                by_tanh_distributed,
-                by_softplus,
-                by_softplus_of_negative,
-                by_softplus_of_smaller,
-                by_logaddexp,
-                by_logaddexp_commuted,
-            )
-        ),
-        *_by_sign(),
+    forms=tuple(
+        Form(written, silent=True) for written in (by_exp, by_tanh, by_tanh_distributed, *map(_times, SIGMOIDS))
     ),
     worth=worth,
 )

@@ -57,7 +57,21 @@ def gelu_tanh(g):
 
 @pytest.mark.parametrize(
     ("activation", "name"),
-    [(gelu_erf, "gelu_erf"), (gelu_tanh, "gelu_tanh"), (nn.relu, "relu"), (nn.sigmoid, "sigmoid"), (nn.silu, "silu")],
+    [
+        (gelu_erf, "gelu_erf"),
+        (gelu_tanh, "gelu_tanh"),
+        (nn.relu, "relu"),
+        (nn.sigmoid, "sigmoid"),
+        (nn.silu, "silu"),
+        (lambda y: 0.5 * y + 0.5 * y * np.tanh(y / 2), "silu"),
+        (lambda y: 0.5 * y + 0.5 * y * erf(y / 2**0.5), "gelu_erf"),
+        (lambda y: 0.5 * y + 0.5 * y * np.tanh((2 / np.pi) ** 0.5 * (y + 0.044715 * y**3)), "gelu_tanh"),
+        (lambda y: 0.5 * (np.tanh(0.5 * y) + 1), "sigmoid"),
+        (lambda y: np.where(y < 0, np.exp(y) / (1 + np.exp(y)), 1 / (1 + np.exp(-y))), "sigmoid"),
+        (lambda y: y * np.where(y >= 0, 1 / (1 + np.exp(-y)), np.exp(y) / (1 + np.exp(y))), "silu"),
+        (lambda y: np.exp(-np.logaddexp(0, -y)), "sigmoid"),
+        (lambda y: y * np.exp(-nn.softplus(-y)), "silu"),
+    ],
 )
 def test_the_activation_may_be_another_one(activation, name):
     match = check("gated_mlp", lambda x, wg, wu, wd: (activation(x @ wg) * (x @ wu)) @ wd, SPECS)
