@@ -340,7 +340,24 @@ def _textbook(q: Any, k: Any, v: Any) -> Any:
 
 
 def _causal(q: Any, k: Any, v: Any) -> Any:
-    return _softmax(np.where(np.tri(5, dtype=bool), q @ k.swapaxes(-1, -2) * 0.5, -np.inf)) @ v
+    seen = np.tri(q.shape[-2], k.shape[-2], dtype=bool)
+    return _softmax(np.where(seen, q @ k.swapaxes(-1, -2) * 0.5, -np.inf)) @ v
+
+
+def _grouped(q: Any, k: Any, v: Any) -> Any:
+    return _causal(q, *(np.repeat(each, q.shape[1] // k.shape[1], 1) for each in (k, v)))
+
+
+def _turned(q: Any, k: Any, v: Any) -> Any:
+    scores = np.where(np.tri(k.shape[0], q.shape[0], dtype=bool), k @ q.T * 0.5, -np.inf)
+    powers = np.exp(scores - scores.max(0))
+    return (powers / powers.sum(0)).T @ v
+
+
+def _over_batches(q: Any, k: Any, v: Any) -> Any:
+    seen = np.tri(q.shape[0], k.shape[1], dtype=bool)
+    scores = np.where(seen, np.einsum("bid,bjd->ibj", q, k) * 0.5, -np.inf)
+    return np.einsum("ibj,bje->ibe", _softmax(scores), v)
 
 
 def _einsum(q: Any, k: Any, v: Any, mask: Any) -> Any:
@@ -359,6 +376,9 @@ def _multiplied(q: Any, k: Any, v: Any) -> Any:
 
 
 _HEADS = {"q": "f32[2,3,5,4]", "k": "f32[2,3,5,4]", "v": "f32[2,3,5,4]"}
+_FEWER = {"q": "f32[2,6,5,4]", "k": "f32[2,2,5,4]", "v": "f32[2,2,5,4]"}
+_ONE_HEAD = {"q": "f32[5,4]", "k": "f32[5,4]", "v": "f32[5,4]"}
+_BATCHES = {"q": "f32[5,6,4]", "k": "f32[5,5,4]", "v": "f32[5,5,4]"}
 _LAST = {"q": "f32[2,5,3,4]", "k": "f32[2,5,3,4]", "v": "f32[2,5,3,4]", "mask": "f32[2,1,5,5]"}
 
 PATTERN = Pattern(
@@ -371,6 +391,9 @@ PATTERN = Pattern(
     evaluate=evaluate,
     examples=(
         Example("textbook", _textbook, _HEADS), Example("causal", _causal, _HEADS), Example("einsum", _einsum, _LAST),
+        Example("causal, keys shared by groups of heads", _grouped, _FEWER),
+        Example("a triangle of turned scores", _turned, _ONE_HEAD),
+        Example("a triangle over batches", _over_batches, _BATCHES),
     ),
     counterexamples=(
         Example("softmax over the queries", _another_axis, _HEADS, "axis-mixed"),

@@ -244,6 +244,11 @@ def _fused(x: Any, w: Any) -> Any:
     return b * (a * (1 / (1 + np.exp(-a))))
 
 
+def _one_weight(x: Any, w: Any) -> Any:
+    h = x @ w
+    return h / (1 + np.exp(-h)) * (x @ w.T)
+
+
 def _no_projection(a: Any, b: Any) -> Any:
     return a / (1 + np.exp(-a)) * b
 
@@ -259,6 +264,7 @@ PATTERN = Pattern(
     examples=(
         Example("as llama has it", _llama, {"x": "f32[3,8]", "gate": "f32[8,6]", "up": "f32[8,6]", "down": "f32[6,8]"}),
         Example("both sides in one product", _fused, {"x": "f32[3,8]", "w": "f32[8,10]"}),
+        Example("by a weight, and by it turned", _one_weight, {"x": "f32[3,8]", "w": "f32[8,8]"}),
     ),
     counterexamples=(Example("no projections", _no_projection, {"a": "f32[3,8]", "b": "f32[3,8]"}),),
     term=TERM,

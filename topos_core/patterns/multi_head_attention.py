@@ -147,6 +147,11 @@ def _fused(x: Any, w: Any, b: Any, wo: Any) -> Any:
     return seen.transpose(0, 2, 1, 3).reshape(2, 5, 12) @ wo
 
 
+def _one_weight(x: Any, w: Any, wv: Any, wo: Any) -> Any:
+    q, k, v = (_split(x @ each) for each in (w, w.T, wv))
+    return (_softmax(q @ k.swapaxes(-1, -2) / 2.0) @ v).transpose(0, 2, 1, 3).reshape(2, 5, 12) @ wo
+
+
 def _no_output(x: Any, wq: Any, wk: Any, wv: Any) -> Any:
     q, k, v = (_split(x @ w) for w in (wq, wk, wv))
     return (_softmax(q @ k.swapaxes(-1, -2) * 0.5) @ v).transpose(0, 2, 1, 3).reshape(2, 5, 12) + x
@@ -170,6 +175,7 @@ PATTERN = Pattern(
     examples=(
         Example("separate", _separate, {"x": _X, "wq": _W, "wk": _W, "wv": _W, "wo": _W, "bo": "f32[12]"}),
         Example("one product for all three", _fused, {"x": _X, "w": "f32[12,36]", "b": "f32[36]", "wo": _W}),
+        Example("keys by the queries' weight, turned", _one_weight, {"x": _X, "w": _W, "wv": _W, "wo": _W}),
     ),
     counterexamples=(
         Example("no output projection", _no_output, {"x": _X, "wq": _W, "wk": _W, "wv": _W}),
