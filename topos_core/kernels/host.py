@@ -39,11 +39,24 @@ class Host:
         return f"{self.triple} {self.cpu} {self.features} {self.vector_bytes} {self.registers} {self.masked}"
 
     @property
+    def reads_far_rows(self) -> bool:
+        """Whether tiles read rows that lie in a page each as fast as a copy of them.
+
+        Measured with 1x1 convolutions of 56x56 images: a copy takes a tenth more on a Zen 4 and a sixth less on an Intel Xeon.
+        """
+        return self.amd
+
+    @property
     def fetches_streams(self) -> bool:
         """Whether the processor itself asks for memory that is read in several long rows as early as pays.
 
         Measured on a Zen 4, where requests of ours cost 4 to 25 %, and on an Intel Xeon, where they gain a tenth.
         """
+        return self.amd
+
+    @property
+    def amd(self) -> bool:
+        """Whether the processor is one of AMD's."""
         return self.cpu.startswith(("znver", "bdver", "btver", "amdfam"))
 
     def lanes(self, dtype: str) -> int:

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from tests.core.kernels.check import close, run
 from tests.core.kernels.convolutions import convolutions, facts, formula, layout, match_of, positions
-from topos_core.kernels.host import host
+from topos_core.kernels.convolution.engine import COPIED_ROWS
+from topos_core.kernels.host import Host, host
 from topos_core.matching.facts import Window
 from topos_core.tape.type import numpy_dtype
 
@@ -42,6 +43,19 @@ def test_any_window_rank_group_and_pad_gives_the_formula(described, dtype):
 def test_tails_of_lanes_and_rows(width, rows):
     check(facts(1, 1, 3, rows, (width,), (Window(1),)))
     check(facts(2, 1, 2, rows, (2, width), (Window(), Window(3, low=1, high=1))))
+
+
+@pytest.mark.parametrize("side", [32, 37, 56])
+@pytest.mark.parametrize("rows", [COPIED_ROWS - 1, COPIED_ROWS, COPIED_ROWS + 8])
+def test_rows_that_lie_far_apart_give_the_same_bits_in_place_and_copied(monkeypatch, side, rows):
+    described = facts(2, 1, 5, rows, (side, side), (Window(), Window()))
+    tape, match = match_of(described, "f32")
+    given, found = arrays(described, "f32"), []
+    for in_place in (True, False):
+        monkeypatch.setattr(Host, "reads_far_rows", property(lambda _, told=in_place: told))
+        found.append(run(tape, match, given))
+        close(found[-1], formula(given["x"], given["kernel"], described.windows), "f32", 10.0)
+    assert np.array_equal(*found)
 
 
 @pytest.mark.parametrize("steps", [511, 512, 513, 1025])

@@ -25,6 +25,9 @@ from topos_core.tape.type import numpy_dtype
 
 CACHE_BYTES: Final = 256 << 10
 """Of the right operand per item: a part of every core's second-level cache."""
+COPIED_ROWS: Final = 24
+"""Rows of an item from which on its panel of the right operand is copied first, where a copy is read faster."""
+PAGE_BYTES: Final = 4096
 FAR_BYTES: Final = 1 << 20
 """Of a group's left operand: from here on it comes from behind the second-level cache, and is asked for ahead."""
 ITEMS_PER_THREAD: Final = 4
@@ -197,9 +200,11 @@ class Engine:
         batch, channel, depth, height, _ = strides
         extents = (self.problem.batch, self.problem.groups * self.problem.channels, *self.problem.image)
         last = sum((extent - 1) * stride for extent, stride in zip(extents, strides, strict=True))
+        far = channel * self.dtype.itemsize >= PAGE_BYTES and self.problem.rows >= COPIED_ROWS
+        copies = far and not host().reads_far_rows
         return {
             "right_batch": batch, "right_group": channel * self.problem.channels, "right_depth": depth,
-            "right_size": last + 1, "reach": int(offsets[-1]),
+            "right_size": 0 if copies else last + 1, "reach": int(offsets[-1]),
             "pitch": height if self.problem.result[1] > 1 else self.problem.result[2],
         }  # fmt: skip
 

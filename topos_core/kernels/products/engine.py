@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from topos_core.kernels.convolution.engine import ITEMS_PER_THREAD, THREAD_FLOPS, UNBOUNDED, Epilogue
+from topos_core.kernels.convolution.engine import COPIED_ROWS, ITEMS_PER_THREAD, THREAD_FLOPS, UNBOUNDED, Epilogue
 from topos_core.kernels.convolution.tables import tile_table
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
@@ -21,8 +21,6 @@ from topos_core.kernels.tiles import tiles
 from topos_core.kernels.vocabulary.blocks import CONTRACTION, LANES, RUNS, TILE
 from topos_core.tape.type import numpy_dtype
 
-COPIED_ROWS: Final = 24
-"""Rows of an item from which on its panel of the right operand is copied first."""
 LEFT_BYTES: Final = 512 << 10
 """Of the left operand that every panel reads again: more would leave the second-level cache, so it is taken in parts (512 rows
 of 768, a second-level cache of 2 MB: 193 GF/s instead of 184)."""
