@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import Open
+from tests.browser.conftest import Open, at_rest
 from tests.web.documents import convolution, decoder, norms
 from tests.web.planners import GivenPlanner
 from tests.web.serving import TOKEN, serving
@@ -100,6 +100,40 @@ def test_keys_zoom_through_all_levels(open_page: Open) -> None:
     page.get_by_role("button", name="Fit", exact=True).click()
     page.get_by_role("button", name="Zoom in").click()
     expect(page.locator("svg.ground, .graph canvas").first).to_be_visible()
+
+
+def test_keys_move_the_drawing_wherever_the_focus_is(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    page.locator('.entry[data-verdict="declined"]').first.click()
+    at_rest(page)
+    _, _, k = camera(page)
+    page.keyboard.press("+")
+    at_rest(page)
+    assert camera(page)[2] == pytest.approx(1.25 * k)
+    page.keyboard.press("0")
+    at_rest(page)
+    area = page.get_by_test_id("graph").bounding_box()
+    sides = page.locator("[data-box]").evaluate_all(
+        "all => all.map(e => e.getBoundingClientRect()).flatMap(r => [[r.left, r.top], [r.right, r.bottom]])"
+    )
+    assert all(0 <= left - area["x"] <= area["width"] and 0 <= top - area["y"] <= area["height"] for left, top in sides)
+    page.locator('[data-op="13"]').click()
+    page.locator(".entry").first.focus()
+    page.keyboard.press("[")
+    expect(page.locator(".scope.selected")).to_have_count(1)
+
+
+def test_a_closed_scope_without_a_hit_is_dimmed(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True), norms())
+    page.get_by_label("Target", exact=True).select_option(label=norms()["target"])
+    page.get_by_role("button", name="Close all").click()
+    scope = page.locator(".scope:not(.open)")
+    expect(scope).to_have_count(1)
+    page.get_by_role("searchbox").fill("op:sqrt")
+    expect(page.locator(".found")).to_have_text("1 op")
+    expect(page.locator(".scope.dimmed")).to_have_count(0)
+    page.get_by_role("searchbox").fill("op:tanh")
+    expect(page.locator(".scope.dimmed")).to_have_count(1)
 
 
 def test_the_minimap_leads_there(open_page: Open) -> None:

@@ -427,6 +427,20 @@ def test_a_taken_region_shows_the_kernel_that_runs_it(open_page: Open) -> None:
     expect(pane).to_contain_text("direct convolution made ready by topos_core/kernels/home/convolution.py")
 
 
+def test_how_a_kernel_is_started_is_cut_between_its_lines(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True), fragment="#pane=kernel")
+    page.locator('.entry[data-verdict="taken"]').click()
+    start = page.get_by_label("how it is started")
+    start.evaluate("e => { for (let i = 0; i < 40; i++) e.append(e.lastElementChild.cloneNode(true)); }")
+    edges = start.evaluate(
+        "e => [e.getBoundingClientRect().bottom, ...[...e.children].map(one => one.getBoundingClientRect()).flatMap(r => [r.top, r.bottom])]"
+    )
+    end = edges[0]
+    assert not [
+        (top, bottom) for top, bottom in zip(edges[1::2], edges[2::2], strict=True) if top < end - 1 < bottom - 1
+    ]
+
+
 def test_a_long_kernel_is_read_by_scrolling(open_page: Open) -> None:
     page, *_ = open_page(convolution(observed=True), fragment="#pane=kernel")
     page.locator('.entry[data-verdict="taken"]').click()

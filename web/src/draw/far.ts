@@ -44,7 +44,7 @@ export interface FarView {
   colours: Palette;
   selected: ReadonlySet<number>;
   selectedScope: number | null;
-  hits: ReadonlySet<number> | null;
+  dimmed: (box: Box) => boolean;
 }
 
 const MOST_EDGES = 4000;
@@ -84,8 +84,7 @@ export function drawFar(context: CanvasRenderingContext2D, view: FarView): void 
   context.lineWidth = 1 / k;
   for (const box of scene.boxes) {
     if (box.kind === 'frame' || !seen(box.x, box.y, box.width, box.height)) continue;
-    const dimmed = view.hits !== null && box.kind === 'op' && !view.hits.has(box.id);
-    context.globalAlpha = dimmed ? 0.25 : 1;
+    context.globalAlpha = view.dimmed(box) ? 0.25 : 1;
     if (box.kind === 'op') {
       const region = index.of(box.id).find((r) => r.verdict !== 'near_miss');
       context.fillStyle = region ? fills[region.verdict] : colours.node;

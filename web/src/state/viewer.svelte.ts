@@ -11,7 +11,8 @@ import { buildTree, type Tree } from '../data/scopes';
 import { comparison, type Comparison, renumbered } from '../data/comparison';
 import { type PlanEvent, Refusal, type Source } from '../data/source';
 import { LayoutClient } from '../layout/client';
-import type { Scene } from '../layout/scene';
+import { chipsOf } from '../layout/measure';
+import type { Box, Scene } from '../layout/scene';
 import { parse, regionHolds, searchOps } from '../search/grammar';
 import type { Camera } from './camera';
 import { Kernels } from './kernels.svelte';
@@ -68,11 +69,22 @@ export class Viewer {
   });
   search = $derived.by(() => {
     const { terms, faults } = parse(this.query);
-    const { model, index } = this;
-    if (!terms.length || !model || !index) return { active: false, ops: [] as number[], hits: new Set<number>(), faults };
+    const { model, index, tree } = this;
+    if (!terms.length || !model || !index || !tree) return { active: false, ops: [] as number[], hits: new Set<number>(), before: [0], faults };
     const ops = searchOps(model, terms, (value) => index.of(value));
-    return { active: true, ops, hits: new Set(ops), faults, terms };
+    const hits = new Set(ops);
+    const before = new Int32Array(tree.order.length + 1);
+    tree.order.forEach((value, i) => (before[i + 1] = before[i] + (hits.has(value) ? 1 : 0)));
+    return { active: true, ops, hits, before, faults, terms };
   });
+  /** Whether a box shows or holds nothing of what is searched for. */
+  dimmed(box: Box): boolean {
+    const { active, hits, before } = this.search;
+    if (!active) return false;
+    if (box.kind === 'op') return !hits.has(box.id) && !chipsOf(this.model!, box.id).some((chip) => hits.has(chip.value));
+    const { begin, end } = this.tree!.scopes[box.id];
+    return before[end] === before[begin];
+  }
   listed = $derived.by((): Region[] => {
     if (!this.plan) return [];
     const { search } = this;
