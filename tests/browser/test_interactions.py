@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.viewer.browser import PAN
 from tests.browser.conftest import Open, at_rest
 from tests.web.documents import convolution, decoder, norms
 from tests.web.planners import GivenPlanner
@@ -17,7 +18,7 @@ expect = pytest.importorskip("playwright.sync_api", reason="the package playwrig
 
 
 def camera(page: Any) -> tuple[float, float, float]:
-    expect(page.locator("svg.pictured")).to_have_count(0)  # a gesture moves a picture; at rest the drawing stands
+    expect(page.locator(".pictured")).to_have_count(0)  # a gesture moves a picture; at rest the drawing stands
     moved = page.locator("svg.ground > g").get_attribute("transform")
     found = re.fullmatch(r"translate\(([-\d.]+),([-\d.]+)\)scale\(([-\d.]+)\)", moved)
     assert found is not None
@@ -71,6 +72,26 @@ def test_the_wheel_scrolls_and_zooms_as_it_is_set(open_page: Open) -> None:
     page.mouse.move(600, 400)
     page.mouse.wheel(0, 100)
     assert camera(page)[2] < k
+
+
+@pytest.mark.parametrize("zoom", [False, True])
+def test_a_gesture_lays_nothing_out(open_page: Open, zoom: bool) -> None:
+    """Texts that are laid out while their picture is stretched are laid out anew on every frame."""
+    page, *_ = open_page(decoder(300))
+    expect(page.locator(".minimap")).to_be_visible()
+    at_rest(page)
+    page.wait_for_timeout(400)  # what stands beyond the window's edge is drawn by now
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+
+    def layouts() -> int:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return int(next(one["value"] for one in metrics if one["name"] == "LayoutCount"))
+
+    before = layouts()
+    page.evaluate(PAN, [40, zoom])
+    assert page.locator(".pictured").count() == 1
+    assert layouts() - before <= 8  # where the picture begins, and where what is asked for it is drawn
 
 
 def test_dragging_moves_the_drawing_and_selects_nothing(open_page: Open) -> None:

@@ -368,6 +368,10 @@ def test_the_view_is_exported(open_page: Open, kind: str, start: bytes) -> None:
         assert not [name for part in parts for name in part.attrib if name.startswith("on")]  # nothing in it runs
         assert "var(--" not in text  # every style is written in
         assert "matmul" in text
+        area = page.get_by_test_id("graph").bounding_box()
+        left, top, width, height = map(float, str(ElementTree.fromstring(text).get("viewBox")).split())
+        assert (width, height) == pytest.approx((area["width"], area["height"]), abs=1)  # what is in view, and no more
+        assert min(left, top) > 0
 
 
 def test_an_exported_plan_works_from_a_file_and_asks_nobody(browser: Any, tmp_path: Path, look: str) -> None:

@@ -29,8 +29,9 @@ export function svgText(svg: SVGSVGElement, background: string): string {
 
 /** The part of the drawing that its frame shows: around it more is drawn, for gestures to move in. */
 function shown(svg: SVGSVGElement): { x: number; y: number; width: number; height: number } {
-  const { clientWidth, clientHeight } = svg.parentElement!;
-  return { x: -parseFloat(svg.style.left), y: -parseFloat(svg.style.top), width: clientWidth, height: clientHeight };
+  const picture = svg.parentElement!;
+  const { clientWidth, clientHeight } = picture.parentElement!;
+  return { x: -picture.offsetLeft, y: -picture.offsetTop, width: clientWidth, height: clientHeight };
 }
 
 export async function pngOf(svg: SVGSVGElement, background: string, scale = 2): Promise<Blob> {

@@ -15,6 +15,7 @@ export interface Palette {
   edge: string;
   text: string;
   select: string;
+  accent: string;
   verdict: Record<Verdict, string>;
 }
 
@@ -27,7 +28,7 @@ export function palette(element: HTMLElement): Palette {
   };
   const result = {
     canvas: colour('canvas'), frame: colour('frame'), node: colour('node'), nodeLine: colour('node-line'), line: colour('line'),
-    edge: colour('edge'), text: colour('text'), select: colour('select'),
+    edge: colour('edge'), text: colour('text'), select: colour('select'), accent: colour('accent'),
     verdict: { taken: colour('taken'), declined: colour('declined'), blocked: colour('blocked'), near_miss: colour('near-miss') },
   };
   probe.remove();

@@ -152,7 +152,7 @@ export function routePath(route: Route): string {
       const middle = (pb + top) / 2;
       path += `C${fixed([px, middle])} ${fixed([x, middle])} ${fixed([x, top])}`;
     }
-    path += `L${fixed([x, bottom])}`;
+    if (bottom !== top || !i) path += `L${fixed([x, bottom])}`; // a line of no length has no direction, and its arrow any
   });
   return path;
 }
