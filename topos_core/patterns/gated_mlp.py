@@ -246,7 +246,7 @@ def _fused(x: Any, w: Any) -> Any:
 
 def _one_weight(x: Any, w: Any) -> Any:
     h = x @ w
-    return h / (1 + np.exp(-h)) * (x @ w.T)
+    return (h / (1 + np.exp(-h)) * (x @ w.T)) @ w
 
 
 def _no_projection(a: Any, b: Any) -> Any:
