@@ -259,13 +259,13 @@ def convolution(*, observed: bool) -> Document:
             root=hidden, computing=[matmul, summed, hidden], kernel="direct convolution, 8x48 tile", cost=figures,
             bindings={"x": image, "kernel": weight, "bias": bias}, facts={"window": "3x3", "activation": "relu"},
             headline="convolution 3x3 + bias + relu: taken",
-            reason="taken: one kernel instead of 11 recorded ops",
+            reason="taken: one kernel instead of 11 calls",
             envelope={"relative": 2e-6, "absolute": 1e-6, "probe": "convolution/7"}, others=other,
         )  # fmt: skip
     b.region(
         "window_reduce", "taken", [blocks, result], [pool], root=result, computing=[result], kernel="window max",
         cost=cost(8.1e-7, 4.2e-7, 640, 160), bindings={"x": hidden}, headline="max-pool 2x2: taken",
-        reason="taken: one kernel instead of 2 recorded ops", facts={"reduction": "max", "window": "2x2"},
+        reason="taken: one kernel instead of 2 calls", facts={"reduction": "max", "window": "2x2"},
         envelope={"relative": 0.0, "absolute": 0.0, "probe": "window_reduce/7"},
     )  # fmt: skip
     return b.document([result])
@@ -477,7 +477,7 @@ def _layer_regions(b: Builder, v: dict[str, int], scope: list[str], *, odd: bool
     tail = [*scope, "norm1"] if scope else []
     b.region("rms_norm", "taken", norm, [(3, "self.norm1(x)")], scope=tail, kernel="row norm", fingerprint="aa01",
              cost=cost(3.1e-5, 1.2e-5, 786432, 524288), headline="rms norm over 512: taken",
-             reason="taken: one kernel instead of 7 recorded ops")  # fmt: skip
+             reason="taken: one kernel instead of 7 calls")  # fmt: skip
     tail = [*scope, "attention"] if scope else []
     if odd:
         row = b.observe(v["weights"], "observe", (5, "weights"), "weights", (5, text))
@@ -491,11 +491,11 @@ def _layer_regions(b: Builder, v: dict[str, int], scope: list[str], *, odd: bool
         b.region("attention", "taken", attention, [(6, "weights @ v"), (5, text)], scope=tail, fingerprint="aa02",
                  kernel="tiled attention", cost=cost(2.4e-4, 9e-5, 1310720, 786432),
                  headline="attention, 128 queries over 128 keys: taken",
-                 reason="taken: one kernel instead of 13 recorded ops")  # fmt: skip
+                 reason="taken: one kernel instead of 13 calls")  # fmt: skip
     tail = [*scope, "norm2"] if scope else []
     b.region("rms_norm", "taken", norm2, [(7, "self.norm2(x)")], scope=tail, kernel="row norm", fingerprint="aa01",
              cost=cost(3.1e-5, 1.2e-5, 786432, 524288), headline="rms norm over 512: taken",
-             reason="taken: one kernel instead of 7 recorded ops")  # fmt: skip
+             reason="taken: one kernel instead of 7 calls")  # fmt: skip
     tail = [*scope, "mlp"] if scope else []
     mlp = [v[n] for n in ("gate", "minus", "expm", "one", "denominator", "silu", "up", "gated")]
     b.region("gated_mlp", "declined", mlp, [(8, "silu(h @ self.w1) * (h @ self.w3)")], scope=tail, fingerprint="aa03",

@@ -54,7 +54,7 @@ class GivenPlanner:
         for region in document["regions"]:
             if region["verdict"] == "blocked" and ignored.issuperset(region["observations"]):
                 region.update(verdict="taken", code=None, word=None, observations=[], paths=[], kernel="direct convolution",
-                              reason="taken: one kernel instead of 8 recorded ops",
+                              reason="taken: one kernel instead of 8 calls",
                               headline=region["headline"].replace("blocked", "taken"))  # fmt: skip
             if region["pattern"] in options.get("off", ()):
                 region.update(verdict="declined", code="TP208", word="switched-off", reason="declined: switched off")

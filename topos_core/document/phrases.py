@@ -77,11 +77,11 @@ def headline(title: str, verdict: str) -> str:
     return f"{title}: {verdict.replace('_', ' ')}"
 
 
-def taken(consumer: str, kernel: str, recorded_ops: int) -> str:
+def taken(consumer: str, kernel: str, calls: int) -> str:
     """Says what a taken region became."""
     if consumer == "stablehlo":
         return f"taken: becomes {kernel}"
-    return f"taken: one kernel instead of {recorded_ops} recorded op{'' if recorded_ops == 1 else 's'}"
+    return f"taken: one kernel instead of {calls} call{'' if calls == 1 else 's'}"
 
 
 def blocked(value: str, reader: str, more: int) -> str:

@@ -100,7 +100,7 @@ class Council:
             verdict="taken",
             code=None,
             word=None,
-            reason=f"one kernel instead of {calls} recorded op{'' if calls == 1 else 's'}",
+            reason=f"one kernel instead of {calls} call{'' if calls == 1 else 's'}",
             numbers=ballot.standing.numbers,
             kernel=offer.kernel,
             offer=offer,

@@ -117,7 +117,7 @@ def test_liveness_has_both_curves() -> None:
 def test_a_taken_region_says_what_runs_what_it_saves_and_how_exact_it_is() -> None:
     r = region(document(Model(observe=None)), "linear_bias_activation")
     assert r["headline"] == "linear bias activation: taken"
-    assert r["reason"] == "taken: one kernel instead of 3 recorded ops"
+    assert r["reason"] == "taken: one kernel instead of 3 calls"
     assert r["kernel"] == "8x48 tile"
     assert re.fullmatch(r"saves about [\d.]+ us of [\d.]+ us \(modelled, reference\)", r["details"][0])
     assert re.fullmatch(r"moves 64 KiB instead of [\d.]+ KiB \(counted\)", r["details"][1])
