@@ -7,7 +7,8 @@ Recognises
     what to hide, before or after the scale, with one more boolean mask on top or a term added after it; softmax with or
     without the shift, normalised after the second product, or in f32 between casts of f16 and bf16; a factor on the
     weights, such as a dropout mask; everything transposed; keys and values shared by groups of query heads; one query; a
-    constant mask that is the lower triangle (`causal`).
+    constant mask that is the lower triangle (`causal`). Softmax without the shift has the better range in a kernel: a row that is hidden
+    by a large finite number still has weights there, where the recorded ops divide 0 by 0.
 
 Why it pays
     One kernel holds a block of scores in cache; the recorded ops write and read all scores about six times.
