@@ -147,6 +147,7 @@ def test_keys_move_the_drawing_wherever_the_focus_is(open_page: Open) -> None:
 def test_a_closed_scope_without_a_hit_is_dimmed(open_page: Open) -> None:
     page, *_ = open_page(convolution(observed=True), norms())
     page.get_by_label("Target", exact=True).select_option(label=norms()["target"])
+    expect(page.locator('.entry[data-verdict="near_miss"]')).to_have_count(1)  # the other target is here
     page.get_by_role("button", name="Close all").click()
     scope = page.locator(".scope:not(.open)")
     expect(scope).to_have_count(1)
