@@ -15,7 +15,7 @@ import numpy as np
 from topos_core.kernels.attention.offering import LABELS
 from topos_core.kernels.convolution.tables import tile_table
 from topos_core.kernels.host import host
-from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
+from topos_core.kernels.launch import Scratch, address_of, aligned, carved, launch, spaced, template
 from topos_core.kernels.library import Kernel, kernel
 from topos_core.kernels.rows import Rows, copied_rows, dense_rows, rows_of, scatter
 from topos_core.kernels.tiles import tiles
@@ -96,7 +96,7 @@ class Runner:
                 self.cuts[key] = cut
         for name in cut.copied:
             arrays[name] = self._copy(name, arrays[name])
-        packed, checks = np.empty(cut.packed, self.dtype), np.empty(cut.checks)
+        packed, checks = carved(self.dtype, [cut.packed])[0], np.empty(cut.checks)
         block = array("q", cut.keys)
         block[_K["k"]], block[_K["v"]] = address_of(arrays["k"]), address_of(arrays["v"])
         block[_K["packed"]], block[_K["checks"]] = address_of(packed), address_of(checks)

@@ -15,7 +15,7 @@ import numpy as np
 from topos_core.kernels.convolution.engine import COPIED_ROWS, ITEMS_PER_THREAD, THREAD_FLOPS, UNBOUNDED, Epilogue
 from topos_core.kernels.convolution.tables import tile_table
 from topos_core.kernels.host import host
-from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
+from topos_core.kernels.launch import Scratch, address_of, aligned, carved, launch, spaced, template
 from topos_core.kernels.library import kernel
 from topos_core.kernels.tiles import tiles
 from topos_core.kernels.vocabulary.blocks import CONTRACTION, LANES, RUNS, TILE
@@ -68,10 +68,11 @@ class Product:
         self.cuts: dict[tuple[int, bool, int], _Cut] = {}
 
     def pack(self, right: np.ndarray) -> Right:
-        """Copies [steps, columns] into panels."""
+        """Copies [steps, columns] into panels, which start on a cache line: a register across two takes two loads."""
         width = self.vectors * self.lanes
         panels = -(-self.columns // width)
-        values = np.zeros((panels, self.steps, width), self.dtype)
+        values = carved(self.dtype, [panels * self.steps * width])[0].reshape(panels, self.steps, width)
+        values[...] = 0
         for panel in range(panels):
             part = right[:, panel * width : (panel + 1) * width]
             values[panel, :, : part.shape[1]] = part
