@@ -13,14 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pytest
 
-from tests.laws.test_attention_masks import LAYOUTS, TABLES, TOLERANCE, Case, close, lying, mask_of, masked
-from topos_core.kernels.home.manifest import Home, prepare
-from topos_core.kernels.kernel import Offer
-from topos_core.matching.catalog import patterns
-from topos_core.matching.search import search
-from topos_core.plan.request import Request
+from tests.laws.test_attention_masks import LAYOUTS, TABLES, TOLERANCE, Case, lying, mask_of, masked, taken_alike
 from topos_core.recording.trace import trace
-from topos_core.run.interpreter import interpret
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import numpy_dtype
 
@@ -96,19 +90,8 @@ def recorded(block: Block) -> tuple[Tape, list[np.ndarray]]:
 def agrees(block: Block) -> int:
     """Runs what home offers for the whole block; says whether there is one."""
     tape, arrays = recorded(block)
-    chosen = [patterns()[name] for name in ("linear", "attention", "multi_head_attention")]
-    matches = [match for match in search(tape, chosen).matches if match.pattern == "multi_head_attention"]
-    if not matches:
-        return 0
-    [match] = matches
-    assert isinstance(Home().offer(tape, match, Request()), Offer)
-    with np.errstate(all="ignore"):
-        values = interpret(tape, arrays, keep=True)
-    known = {value: values[value] for value in match.bindings.values() if tape.ops[value].name == "constant"}
-    out = np.full_like(values[match.root], 77)
-    prepare(tape, match, known).run({n: values[v] for n, v in match.bindings.items()}, {"result": out}, 1)
-    close(block.case, out, values[match.root], 4 * TOLERANCE[block.case.dtype])
-    return 1
+    chosen = ("linear", "attention", "multi_head_attention")
+    return taken_alike(block.case, tape, arrays, chosen, 4 * TOLERANCE[block.case.dtype])
 
 
 def blocks(name: str, every: int) -> list[Block]:

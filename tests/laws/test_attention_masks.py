@@ -171,7 +171,13 @@ def given_to(case: Case) -> list[np.ndarray]:
 def agrees(case: Case) -> int:
     """Runs what home offers for the case's attention; says whether there is one."""
     tape, arrays = recorded(case), given_to(case)
-    matches = [match for match in search(tape, [patterns()["attention"]]).matches if match.pattern == "attention"]
+    return taken_alike(case, tape, arrays, ("attention",), TOLERANCE[case.dtype])
+
+
+def taken_alike(case: Case, tape: Tape, arrays: list[np.ndarray], chosen: tuple[str, ...], limit: float) -> int:
+    """Compares what home makes of the one match of the last pattern with what was recorded; says whether there is a match."""
+    found = search(tape, [patterns()[name] for name in chosen]).matches
+    matches = [match for match in found if match.pattern == chosen[-1]]
     if not matches:
         return 0
     [match] = matches
@@ -182,7 +188,7 @@ def agrees(case: Case) -> int:
     out = np.full_like(values[match.root], 77)
     bindings = {name: values[value] for name, value in match.bindings.items()}
     prepare(tape, match, known).run(bindings, {"result": out}, 1)
-    close(case, out, values[match.root], TOLERANCE[case.dtype])
+    close(case, out, values[match.root], limit)
     return 1
 
 
