@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
@@ -46,7 +46,7 @@ def refusal(scope: Scope, token: str, *, framed: bool = False) -> Refusal | None
     """
     headers = Headers(scope=scope)
     if not _token_matches(scope, headers, token):
-        if urlsplit(f"//{headers.get('host', '')}").hostname not in {host.strip("[]") for host in LOOPBACK}:
+        if _address(f"//{headers.get('host', '')}").hostname not in {host.strip("[]") for host in LOOPBACK}:
             return Refusal(403, "host", "the Host header names no loopback address; open the printed URL")
         return Refusal(401, "token", "the token is missing or wrong; open the URL that topos view printed")
     if not _same_origin(headers, ("document", "iframe") if framed else ("document",)):
@@ -113,8 +113,16 @@ def _same_origin(headers: Headers, opened: tuple[str, ...]) -> bool:
     origin = headers.get("origin")
     if origin is None:
         return True  # no browser page: curl, an editor, a test
-    host = urlsplit(origin).netloc
+    host = _address(origin).netloc
     return host != "" and host in (headers.get("host"), headers.get("x-forwarded-host"))
+
+
+def _address(text: str) -> SplitResult:
+    """Reads an address; one that cannot be read (`//[`) names nobody."""
+    try:
+        return urlsplit(text)
+    except ValueError:
+        return SplitResult("", "", "", "", "")
 
 
 def _number(text: str | None) -> int:

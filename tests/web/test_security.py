@@ -43,7 +43,7 @@ def test_the_token_may_stand_in_the_query(stranger: TestClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "10.0.0.1", "localhost.evil.example:8470", ""]
+    "host", ["evil.example", "127.0.0.1.evil.example", "10.0.0.1", "localhost.evil.example:8470", "", "[", "evil:[1"]
 )
 def test_a_foreign_host_without_a_token_is_told_apart(stranger: TestClient, host: str) -> None:
     answer = stranger.get("/", headers={"host": host})
@@ -59,6 +59,7 @@ def test_a_token_waives_the_host_so_that_proxies_work(client: TestClient) -> Non
     [
         ({"origin": "https://evil.example"}, 403),
         ({"origin": "null"}, 403),
+        ({"origin": "http://["}, 403),
         ({"origin": "http://127.0.0.1:9999"}, 403),
         ({"origin": "http://127.0.0.1:8470"}, 200),
         ({"origin": "https://code.example", "x-forwarded-host": "code.example"}, 200),
