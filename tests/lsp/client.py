@@ -198,10 +198,11 @@ class Client:
         return found
 
     def wait_for_lens(self, name, text, seconds=SECONDS):
-        """Asks for lenses again and again until all of them hold a text."""
+        """Asks for lenses again and again until there are some and all of them hold a text."""
 
         def held():
-            return all(text in lens["command"]["title"] for lens in self.request("textDocument/codeLens", at(name)))
+            lenses = self.request("textDocument/codeLens", at(name))
+            return lenses and all(text in lens["command"]["title"] for lens in lenses)
 
         self.wait_for(held, seconds)
 
