@@ -26,6 +26,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from llvmlite.binding import get_host_cpu_name
+
 from benchmarks.workloads.catalog import Workload, workloads
 from benchmarks.workloads.report import slug, write_report
 from topos_core.run.bench.contender import Contender, save_case
@@ -79,9 +81,10 @@ def measured(
 
 
 def machine() -> dict[str, Any]:
+    """Tells what figures were measured on; LLVM's name tells processors apart that give themselves the same one."""
     names = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
     return {
-        "processor": names[0] if names else platform.processor(),
+        "processor": f"{names[0] if names else platform.processor()} ({get_host_cpu_name()})",
         "processors": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
