@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from topos_core import nn
-    from topos_core.api import Plan, load, plan
+    from topos_core.api import Plan, plan
     from topos_core.errors import (
         ConfigurationError,
         InternalError,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         TraceError,
     )
     from topos_core.importers.imported import trace
+    from topos_core.importers.target import load
     from topos_core.recording.elementary import erf, logsumexp, rsqrt, take
     from topos_core.recording.model import model
     from topos_core.recording.observe import observe
@@ -72,7 +73,7 @@ __all__ = [
 _DTYPES: Final = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 _PLACES: Final = {
     "Plan": ("topos_core.api", "Plan"),
-    "load": ("topos_core.api", "load"),
+    "load": ("topos_core.importers.target", "load"),
     "trace": ("topos_core.importers.imported", "trace"),
     "model": ("topos_core.recording.model", "model"),
     "observe": ("topos_core.recording.observe", "observe"),

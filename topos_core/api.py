@@ -1,30 +1,23 @@
-"""The facade: trace, plan, run, emit and describe in a few calls. Delegates downward and decides nothing.
-
-Longer than most files because it is the one place that a person reads to learn the surface.
-"""
+"""The facade: trace, plan, run, emit and describe in a few calls. Delegates downward and decides nothing."""
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import sys
-import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import importlib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from topos_core.document.formats.text import render_plan
 from topos_core.document.places import relative_path
 from topos_core.document.plan_document import plan_document
-from topos_core.errors import ConfigurationError, ToposError, TraceError
-from topos_core.importers.imported import loading, record, trace, weights_of
-from topos_core.importers.model_file import ENTRY, MODEL_FILES, read_model
+from topos_core.document.project import project_of, target_of
+from topos_core.errors import ConfigurationError
+from topos_core.importers.imported import trace
+from topos_core.importers.target import load
 from topos_core.kernels.kernel import Dialect, Fidelity
-from topos_core.kernels.variants import VARIANTS
 from topos_core.matching.catalog import patterns
 from topos_core.matching.group import Kind, Node, group, kind_of
 from topos_core.matching.match import Match, NearMiss
@@ -32,6 +25,7 @@ from topos_core.matching.search import search
 from topos_core.ops.catalog import definitions
 from topos_core.plan.consumers import consumers
 from topos_core.plan.decision import Decision
+from topos_core.plan.named import Named, patterns_named, rows_named, values_named
 from topos_core.plan.plan import PlanData
 from topos_core.plan.planner import Planner
 from topos_core.plan.request import ConsumerName, Request
@@ -43,10 +37,6 @@ if TYPE_CHECKING:
     from topos_core.run.proof import Proof
 
 __all__ = ["Plan", "load", "plan", "planner", "trace"]
-
-Named = int | str
-
-LARGEST_WEIGHTS: Final = 256 * 2**20
 
 
 def planner(tape: Tape) -> Planner:
@@ -91,8 +81,8 @@ def plan(
         fidelity=fidelity,
         machine=machine,
         cost=cost,
-        observe=_values(recorded, observe),
-        off=_patterns(off),
+        observe=values_named(recorded, observe),
+        off=patterns_named(off),
         dialect=dialect,
     )
     ready = planner(recorded)
@@ -102,46 +92,6 @@ def plan(
 
         fitted_parameters(recorded, bound)  # what does not fit is told now, not by the first run
     return Plan(ready.plan(request), ready, bound)
-
-
-def load(target: str, *specs: Any, **named: Any) -> Tape:
-    """Loads `path/model.py:name` and records it, or reads a model file (`model.onnx`, `module.mlir`).
-
-    A program's file is run as a script's module would be: from the folder it stands in; specs may be given where the entry has
-    none of its own. A class of torch is built without its weights; up to 256 MiB they are made afterwards, from torch's seed 0,
-    so that its plan runs. A model file has inputs of its own; extents that it leaves open are given by name:
-    `load("model.onnx", N=4)`.
-
-    Raises:
-        ConfigurationError: TP505, no such file or name; TP507, a format that this build does not read; TP209, an open extent.
-        TraceError: TP4xx, the entry could not be recorded or the model not read.
-    """
-    file = target.removesuffix(f":{ENTRY}")
-    if file.endswith(MODEL_FILES):
-        return _read(file, specs, named)
-    path, _, name = target.rpartition(":")
-    if not path or not path.endswith(".py"):
-        suffix = Path(target).suffix or "no suffix"
-        if target.endswith(".py"):
-            raise ConfigurationError(f"{target} names no entry; write {target}:NAME", code="TP505")
-        raise ConfigurationError(
-            f"{target} ({suffix}) cannot be read by this build; load path/model.py:NAME, model.onnx or module.mlir",
-            code="TP507",
-        )
-    found = _attribute(_module(path), name, path)
-    tape = record(found, specs, named)
-    if sum(tape.type_of(value).bytes for value in tape.parameters) > LARGEST_WEIGHTS:
-        return tape
-    return replace(tape, defaults=weights_of(found, tape))
-
-
-def _read(file: str, specs: Sequence[Any], dims: Mapping[str, Any]) -> Tape:
-    if specs or any(type(extent) is not int for extent in dims.values()):
-        raise ConfigurationError(
-            f"{file} has inputs of its own; give the extents that it leaves open as numbers by name: N=4", code="TP505"
-        )
-    path = os.path.abspath(file)
-    return read_model(path, dims=dims, root=os.path.dirname(path))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -236,9 +186,9 @@ class Plan:
             )
         request = replace(
             now,
-            observe=tuple(dict.fromkeys((*now.observe, *_values(self.tape, observe)))),
-            ignore=now.ignore | _rows(self.tape, ignore),
-            off=now.off | _patterns(off),
+            observe=tuple(dict.fromkeys((*now.observe, *values_named(self.tape, observe)))),
+            ignore=now.ignore | rows_named(self.tape, ignore),
+            off=now.off | patterns_named(off),
             **changes,
         )
         return replace(self, data=self.planner.plan(request))
@@ -285,7 +235,7 @@ class Plan:
         if data.request.consumer != "stablehlo":
             data = self.planner.plan(replace(data.request, consumer="stablehlo"))
         matches = [decision.match for decision in data.taken]
-        folder = root if root is not None else _project(self.tape)
+        folder = root if root is not None else project_of(self.tape)
         paths = partial(relative_path, root=folder)
         return emit_matches(data.tape, matches, data.observed, locations=locations, paths=paths)
 
@@ -300,13 +250,13 @@ class Plan:
             sources: Whether the traced texts come along.
             curve: Whether the live bytes along the schedule come along.
         """
-        root = root if root is not None else _project(self.tape)
+        root = root if root is not None else project_of(self.tape)
         others = [
             self.planner.decide(replace(self.data.request, consumer=name))
             for name in ("home", "stablehlo")
             if name != self.data.request.consumer
         ]
-        target = target if target is not None else _target(self.tape, root)
+        target = target if target is not None else target_of(self.tape, root)
         asked = self.data.request
         plain = replace(asked, observe=(), ignore=frozenset(), off=frozenset(), off_at=frozenset())
         return plan_document(
@@ -319,42 +269,10 @@ class Plan:
         return render_plan(self.document(sources=False), colour=colour)
 
     def to_networkx(self) -> networkx.MultiDiGraph[int]:
-        """Gives the tape as a graph: a node per value, an edge per operand link, regions on the nodes they hold.
+        """Gives the tape as a graph, as `topos_core.document.formats.graph` writes it: a node per value, an edge per operand link."""
+        from topos_core.document.formats.graph import graph
 
-        Node data: `op`, `type`, `attributes`, `name`, `scope`, `span` (path, line, column, end_line, end_column),
-        `region` (the id of the region that decides it, the taken one first) and `verdict`. Edge data: `operand`, its
-        position. The graph's own data has `target`, `consumer` and `regions` by id.
-        """
-        import networkx
-
-        document = self.document(sources=False)
-        graph: networkx.MultiDiGraph[int] = networkx.MultiDiGraph(
-            target=document["target"],
-            consumer=document["consumer"],
-            regions={region["id"]: region for region in document["regions"]},
-        )
-        ops, frames = document["ops"], document["frames"]
-        names = {row["value"]: row["name"] for row in (*document["inputs"], *document["parameters"])}
-        holds = _holders(document["regions"])
-        for value in range(len(ops["name"])):
-            location = ops["location"][value]
-            path, *place = frames[document["spans"][location]][:5]
-            region = holds.get(value)
-            graph.add_node(
-                value,
-                op=document["names"][ops["name"][value]],
-                type=document["types"][ops["type"][value]],
-                attributes=ops["attributes"][value],
-                name=names.get(value),
-                scope=tuple(document["scopes"][document["locations"][location][0]]),
-                span=(document["paths"][path], *place),
-                region=region["id"] if region is not None else None,
-                verdict=region["verdict"] if region is not None else None,
-            )
-        for value, operands in enumerate(ops["operands"]):
-            for position, operand in enumerate(operands):
-                graph.add_edge(operand, value, operand=position)
-        return graph
+        return graph(self.document(sources=False))
 
     def _repr_html_(self) -> str:
         """Shows the plan in a notebook: the page, or a table where it is not installed or would be too large."""
@@ -400,119 +318,3 @@ def _snapshot(array: np.ndarray) -> np.ndarray:
     copy = np.array(array)
     copy.flags.writeable = False
     return copy
-
-
-def _holders(regions: Sequence[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
-    """Picks one region per value: taken before blocked before declined, the larger before the smaller."""
-    order = {"taken": 0, "blocked": 1, "declined": 2}
-    holds: dict[int, Mapping[str, Any]] = {}
-    shown = [region for region in regions if region["verdict"] in order]
-    for region in sorted(shown, key=lambda r: (order[r["verdict"]], -len(r["nodes"]), r["root"])):
-        for value in region["nodes"]:
-            holds.setdefault(value, region)
-    return holds
-
-
-def _values(tape: Tape, wanted: Iterable[Named]) -> tuple[int, ...]:
-    """Turns names and numbers into values."""
-    found: list[int] = []
-    for each in (wanted,) if isinstance(wanted, (str, int)) else wanted:
-        if isinstance(each, int):
-            found.append(each)
-            continue
-        values = [value for value, name in tape.names.items() if name == each]
-        if not values:
-            known = " ".join(sorted(set(tape.names.values()))) or "none"
-            raise ConfigurationError(f"no value is named {each!r}; named are: {known}", code="TP504")
-        found += values
-    return tuple(found)
-
-
-def _rows(tape: Tape, wanted: Iterable[Named]) -> frozenset[int]:
-    """Turns observed names and row numbers into rows of the tape's observations."""
-    found: set[int] = set()
-    for each in (wanted,) if isinstance(wanted, (str, int)) else wanted:
-        if isinstance(each, int):
-            found.add(each)
-            continue
-        rows = {
-            k
-            for k, o in enumerate(tape.observations)
-            if each in (o.name, tape.names.get(o.value)) and o.kind != "output"
-        }
-        if not rows:
-            known = " ".join(sorted({o.name for o in tape.observations if o.name})) or "none"
-            raise ConfigurationError(f"no observation is named {each!r}; named are: {known}", code="TP504")
-        found |= rows
-    return frozenset(found)
-
-
-def _patterns(wanted: Iterable[str]) -> frozenset[str]:
-    names = frozenset((wanted,) if isinstance(wanted, str) else wanted)
-    known = (*patterns(), *VARIANTS)
-    unknown = sorted(names - set(known))
-    if unknown:
-        raise ConfigurationError(f"no pattern {unknown[0]!r}; there are: {' '.join(known)}", code="TP504")
-    return names
-
-
-def _project(tape: Tape) -> str:
-    """Finds the folder of the nearest pyproject.toml above the program's first user file."""
-    for location in tape.locations:
-        for frame in location.frames:
-            if frame.kind == "user" and os.path.isabs(frame.span.path):
-                for folder in Path(frame.span.path).parents:
-                    if (folder / "pyproject.toml").is_file():
-                        return str(folder)
-                return os.getcwd()
-    return os.getcwd()
-
-
-def _target(tape: Tape, root: str) -> str:
-    """Names a program by the outermost user frame of its last op."""
-    for op in reversed(tape.ops):
-        frames = [frame for frame in tape.locations[op.location].frames if frame.kind == "user"]
-        if frames:
-            return f"{relative_path(frames[-1].span.path, root)}:{frames[-1].function}"
-    return "tape"
-
-
-def _module(path: str) -> Any:
-    file = Path(path).resolve()
-    if not file.is_file():
-        raise ConfigurationError(f"no file {path}; a target is written path/model.py:NAME", code="TP505")
-    name = file.stem
-    known = sys.modules.get(name)
-    if known is not None:
-        if getattr(known, "__file__", None) == str(file):
-            return known
-        name = f"{name}_{zlib.crc32(str(file).encode()):08x}"  # another module has the name
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up while it runs
-    folder = str(file.parent)
-    sys.path.insert(0, folder)
-    try:
-        with loading(file.read_text(errors="replace")):
-            spec.loader.exec_module(module)
-    except ToposError:
-        del sys.modules[name]
-        raise
-    except Exception as error:
-        del sys.modules[name]
-        code = "TP403" if isinstance(error, SyntaxError) else "TP404" if isinstance(error, ImportError) else "TP402"
-        raise TraceError(f"{path} raised {type(error).__name__}: {error}", code=code) from error
-    finally:
-        sys.path.remove(folder)
-    return module
-
-
-def _attribute(module: Any, name: str, path: str) -> Any:
-    found: Any = module
-    for part in name.split("."):
-        if not hasattr(found, part):
-            raise ConfigurationError(f"{path} has no {name!r}", code="TP505")
-        found = getattr(found, part)
-    return found
