@@ -18,6 +18,8 @@ STEPS = (
     "linear", "linear", "biased", "layer_norm", "rms_norm", "eps_outside", "softmax", "attention", "gelu", "silu", "relu",
     "gated", "scaled", "shared_scale", "masked", "turned", "table", "gathered_sum", "flipped", "cast",
 )  # fmt: skip
+CHAINED = ("gelu", "silu", "silu", "scaled", "shared_scale", "masked", "table", "cast")
+"""Steps that hold no product."""
 ODDITIES = (
     "odd_block", "observed", "all_observed", "total", "stacked", "two_back", "tied", "own_weights", "reordered",
     "reads_first", "dead", "window",
@@ -73,6 +75,36 @@ def layered(seed: int) -> Tape:
         if "stacked" in odd:
             results.append(np.stack(outputs))
         return results
+
+    return trace(program, **specs)
+
+
+def joined(seed: int) -> Tape:
+    """Records one program whose blocks no product keeps apart: one elementwise chain through all, or blocks side by side."""
+    rng = random.Random(seed)
+    steps = [rng.choice(CHAINED) for _ in range(rng.randint(1, 4))]
+    beside = rng.random() < 0.4
+    steps[:0] = [rng.choice(("linear", "biased"))] * beside
+    residual = rng.choice(("none", "once", "each"))
+    count = rng.randint(12, 24)
+    special = rng.randrange(count)
+    watched = rng.choice(("returned", "shown", "both"))
+    specs = {"x": f"f32[{ROWS},{WIDTH}]", "mask": f"f32[{ROWS},{WIDTH}]", "vector": f"f32[{WIDTH}]"}
+    for block in range(count):
+        specs |= {f"w{block}_{k}": f"f32[{WIDTH}]" if k == 3 else f"f32[{WIDTH},{WIDTH}]" for k in range(4)}
+
+    def program(**given: Any) -> Any:
+        x, results = given["x"], []
+        for block in range(count):
+            weights = [given[f"w{block}_{k}"] for k in range(4)] * len(steps)
+            y = _block(x, given, weights, steps, residual, 0.5)
+            if beside and (watched == "returned" or (watched == "both" and block == special)):
+                results.append(y)
+            elif beside:
+                format(y), format(y)
+            else:
+                x = y
+        return [x, *results]
 
     return trace(program, **specs)
 

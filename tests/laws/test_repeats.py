@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.laws.repeating import layered
+from tests.laws.repeating import joined, layered
 from topos_core.matching.catalog import patterns
 from topos_core.matching.search import search
 from topos_core.tape.tape import Tape
@@ -35,7 +35,20 @@ def test_random_layers_are_found_as_if_each_were_searched():
     assert left_out >= SEEDS // 4, f"of {SEEDS} programs only {left_out} were shortened"
 
 
+def test_random_blocks_that_nothing_keeps_apart_are_found_as_if_each_were_searched():
+    for seed in range(SEEDS):
+        shortened_and_equal(joined(seed))
+
+
 @pytest.mark.conformance
+@pytest.mark.timeout(3600)
 def test_many_random_layers_are_found_as_if_each_were_searched():
     left_out = sum(shortened_and_equal(layered(seed)) for seed in range(SEEDS, MANY))
     assert left_out >= (MANY - SEEDS) // 4
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(3600)
+def test_many_random_blocks_that_nothing_keeps_apart_are_found_as_if_each_were_searched():
+    for seed in range(SEEDS, MANY):
+        shortened_and_equal(joined(seed))

@@ -1,9 +1,9 @@
 """Runs: stretches of a tape that say the same thing again and again, found without searching anything.
 
 A run of a period p is a stretch in which op v + p does what op v does: equal name, attributes, type and liveness, as many
-readers, and operands that are told by the same rule all along the run: p further on, the same value, or a source of its own
-for each repetition. Layers of a decoder are such a run, whoever recorded them. All of it is arithmetic on arrays; the costs
-per op are those of one dictionary look-up.
+readers, the same kinds of results and observations, and operands that are told by the same rule all along the run: p further
+on, the same value, or a source of its own for each repetition. Layers of a decoder are such a run, whoever recorded them. All
+of it is arithmetic on arrays; the costs per op are those of one dictionary look-up.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def rows(tape: Tape) -> Rows:
         if value in alive:
             for operand in op.operands:
                 read[operand] += 1
-    watched: dict[int, int] = {}
-    for value in (*tape.results, *(observation.value for observation in tape.observations)):
-        watched[value] = watched.get(value, 0) + 1
+    watched: dict[int, tuple[str, ...]] = {}
+    for value, kind in (*((value, "result") for value in tape.results), *((o.value, o.kind) for o in tape.observations)):
+        watched[value] = (*watched.get(value, ()), kind)
     signs = [
         known.setdefault(
             (

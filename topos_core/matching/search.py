@@ -8,10 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from topos_core.matching.answers import keys_of, tried
-from topos_core.matching.chains import LIMIT
 from topos_core.matching.context import Context
 from topos_core.matching.match import Match, NearMiss
-from topos_core.matching.order import LAST
 from topos_core.matching.pattern import Pattern
 from topos_core.matching.pool import Effort, Pool
 from topos_core.matching.shortened import shortened
@@ -36,11 +34,9 @@ def search(tape: Tape, patterns: Iterable[Pattern], *, repeats: bool = True, rem
         if short is not None:
             context = Context(short.tape, patterns, remember=remember)
             found = _searched(context)
-            # a chain that was cut for its length was cut by its distance from the end, which is another on the whole tape
-            if not any(match.pattern in LAST and len(match.computing) >= LIMIT for match in found.matches):
-                pool = unrolled(short, keys_of(context), found, tape.names)
-                if pool is not None:
-                    return pool
+            pool = unrolled(short, context, found, tape.names)
+            if pool is not None:
+                return pool
         return _searched(Context(tape, patterns, remember=remember))
 
 

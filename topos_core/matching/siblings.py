@@ -19,8 +19,7 @@ MOST = 8
 def siblings(context: Context) -> dict[int, Match]:
     """Gives, by its last exit, every set of siblings; a group is in one set."""
     found: dict[int, Match] = {}
-    grouping = context.once(groupings)[0]
-    for groups in _sets(context, grouping):
+    for groups in context.once(sets):
         *others, last = (group.exit for group in groups)
         members = sorted(value for group in groups for value in group.members)
         gathering = Gathering(context.tape, squeezed(context.op(last).type.shape), members)
@@ -31,8 +30,12 @@ def siblings(context: Context) -> dict[int, Match]:
     return found
 
 
-def _sets(context: Context, grouping: Grouping) -> Iterator[list[Group]]:
+def sets(context: Context) -> tuple[list[Group], ...]:
     """Gives sets of two or more groups, in the order of the values that they share."""
+    return tuple(_sets(context, context.once(groupings)[0]))
+
+
+def _sets(context: Context, grouping: Grouping) -> Iterator[list[Group]]:
     used: set[int] = set()
     for value in range(len(context.tape.ops)):
         if len(context.readers[value]) < 2 or not context.is_live(value):

@@ -1,7 +1,7 @@
 """From what was found on a shorter tape to what is on the whole one: every period gets the matches of the searched one.
 
-Nothing is taken on trust: keys and answers of the searched period must be those of the period before it, value by value,
-moved by one period; else the whole tape is searched.
+Nothing is taken on trust: keys, answers and what belongs together in the searched period must be those of the period before
+it, value by value, moved by one period; else the whole tape is searched.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Final, cast
 
+from topos_core.matching.answers import keys_of
+from topos_core.matching.context import Context
 from topos_core.matching.core import Keys
 from topos_core.matching.facts import Layout, Window
 from topos_core.matching.func import Func
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pool import Pool
 from topos_core.matching.shortened import Gap, Shortened, name_mark
+from topos_core.matching.together import goes_on, parts
 from topos_core.matching.view import View
 
 Move = Callable[[int], int]
@@ -27,12 +30,15 @@ _MARK: Final = re.compile(r"(\w+) \(\x01(\d+)\x02\)|\x01(\d+)\x02")
 """A name that stands for itself, and a hole before one, which is told without it where both are one word."""
 
 
-def unrolled(short: Shortened, keys: Keys, pool: Pool, names: Mapping[int, str]) -> Pool | None:
+def unrolled(short: Shortened, context: Context, pool: Pool, names: Mapping[int, str]) -> Pool | None:
     """Gives the pool of the whole tape; None where the searched period is not like the one before it."""
     places = [_Place.of(short, gap) for gap in short.gaps]
-    if not all(_same_keys(keys, place) for place in places):
+    if not all(_same_keys(keys_of(context), place) for place in places):
         return None
     if not all(_same_answers(pool, place) for place in places):
+        return None
+    together = parts(context, pool.matches)
+    if not all(goes_on(together, place.zone, place.gap.period, place.later) for place in places):
         return None
     teller = _Teller(short, places, names)
     found: list[tuple[int, int, Match, int]] = []
@@ -74,6 +80,17 @@ class _Place:
     def end(self) -> int:
         """Gives the first value behind the searched period."""
         return self.searched + self.gap.period
+
+    @property
+    def zone(self) -> range:
+        """Gives what can see from the period before the searched one into that: by reading it, or by being read."""
+        reach = max(self.gap.period, self.gap.back)
+        return range(max(self.near, self.searched - reach), self.searched + self.gap.back)
+
+    def later(self, value: int) -> int:
+        """Gives the value that plays a value's part one period on."""
+        moves = value >= self.near or value in self.edge
+        return value + self.gap.period if moves else self.step.get(value, value)
 
 
 def _same_keys(keys: Keys, place: _Place) -> bool:
@@ -123,10 +140,7 @@ def _told(func: Func) -> tuple[Any, ...]:
 
 def _same_answers(pool: Pool, place: _Place) -> bool:
     """Says whether the searched period was answered as the one before it."""
-    period = place.gap.period
-
-    def later(value: int) -> int:
-        return value + period if value >= place.near or value in place.edge else place.step.get(value, value)
+    period, later = place.gap.period, place.later
 
     def between(found: Sequence[Any], start: int) -> list[Any]:
         return [one for one in found if start <= one.root < start + period]

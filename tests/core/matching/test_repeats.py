@@ -61,6 +61,22 @@ def test_a_pad_of_negative_zeros_is_none_of_zeros():
     assert len(found) == 2
 
 
+def test_a_result_is_no_value_that_is_shown():
+    def program(x, w):
+        shown = []
+        for k in range(20):
+            x = np.tanh(x @ w)
+            if k == 10:
+                shown.append(x)  # a result is observed as well, so this is watched as often as what is printed twice
+            else:
+                format(x), format(x)
+            x = np.exp(x) * 2.0
+        return x, shown
+
+    found = runs(rows(trace(program, x="f32[4,8]", w="f32[8,8]")))
+    assert len(found) == 2
+
+
 def test_every_layer_may_have_weights_of_its_own():
     def block(x, given, k):
         return x + np.tanh(x @ given[f"w{k}"] * given["b"])

@@ -12,6 +12,7 @@ from topos_core.matching.shortened import shortened
 from topos_core.recording.trace import trace
 
 COUNT = 60
+WEIGHTS = {f"w{k}": "f32[8,8]" for k in range(COUNT)}
 
 
 def mean(x):
@@ -71,6 +72,40 @@ def test_what_is_read_from_elsewhere_stays(tape):
     assert kept > len(tape.ops) / 3
     chosen = tuple(patterns().values())
     assert search(tape, chosen).matches == search(tape, chosen, repeats=False).matches
+
+
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize(
+    "tape",
+    [
+        program(block=lambda x, w, s: x + silu(silu(x)) * s, names=lambda k: ("w", f"s{k}")),
+        program(block=lambda x, w, s: x + silu(x) * s),
+        trace(lambda x, **w: [np.tanh(x @ one) * 2.0 for one in w.values()], x="f32[4,8]", **WEIGHTS),
+        trace(lambda x, **w: [silu(x @ one) - x.mean() for one in w.values()], x="f32[4,8]", **WEIGHTS),
+    ],
+    ids=["a chain through all, with vectors", "a chain through all", "products of one value", "blocks of one value"],
+)
+def test_what_is_cut_by_a_count_through_all_blocks_is_cut_where_it_was(tape):
+    chosen = tuple(patterns().values())
+    assert shortened(tape) is not None
+    assert search(tape, chosen).matches == search(tape, chosen, repeats=False).matches
+
+
+def test_a_chain_that_is_cut_in_every_block_is_still_searched_once():
+    def block(x, w, s):
+        y = layer(x, w, s)
+        for k in range(40):
+            y = np.tanh(y * (k + 2.0))
+        return y
+
+    tape = program(block=block)
+    chosen = tuple(patterns().values())
+    pool = search(tape, chosen)
+    assert pool.repeats
+    assert pool.matches == search(tape, chosen, repeats=False).matches
 
 
 def test_weights_in_another_order_are_another_run():
