@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import signal
 import socket
 import sys
 import threading
@@ -64,6 +66,7 @@ def watch(process: int) -> None:
 
 
 def _serve(reader: BinaryIO, writer: BinaryIO, client: int | None) -> int:
+    _end_on_signals()
     memory.share()
     sys.setswitchinterval(_SWITCH_SECONDS)
     if client is not None:
@@ -75,6 +78,17 @@ def _serve(reader: BinaryIO, writer: BinaryIO, client: int | None) -> int:
         for home in server.homes.forget():
             home.close()
     return 1 if server.protocol.exit_status is None else server.protocol.exit_status
+
+
+def _end_on_signals() -> None:
+    """Has signals end the server as an editor that hangs up does: with everything below it, and with 1."""
+
+    def end(*_: object) -> None:
+        sys.exit(1)
+
+    with contextlib.suppress(ValueError):  # only the main thread may take signals
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, end)
 
 
 def _server() -> Server:

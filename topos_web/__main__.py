@@ -5,26 +5,28 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import webbrowser
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from topos_core.session.dimensions import DIM
-from topos_web import server
-from topos_web.plans import Plan
+from topos_web.stop import Stop
+
+if TYPE_CHECKING:
+    from topos_web.plans import Plan
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serves the page until it is told to stop; returns the exit code."""
-    options = _parser().parse_args(argv)
-    with server.Stop() as stop:
-        return _view(options, stop)
+    with Stop() as stop:
+        return _view(_parser().parse_args(argv), stop)
 
 
-def _view(options: argparse.Namespace, stop: server.Stop) -> int:
+def _view(options: argparse.Namespace, stop: Stop) -> int:
+    import webbrowser
+
     from topos_core.document.formats.errors import error_lines
     from topos_core.document.formats.text import render_plan
     from topos_core.errors import ConfigurationError, TraceError
+    from topos_web import server
     from topos_web.agents import AgentPlanner
     from topos_web.profiles import read
 
@@ -54,7 +56,7 @@ def _view(options: argparse.Namespace, stop: server.Stop) -> int:
             webbrowser.open(url)
 
     def traced(moved: Sequence[Plan]) -> None:
-        for plan in moved:
+        for plan in moved if stop.asked is None else ():  # on the way out nobody waits for a plan
             if plan.error is not None:
                 print("\n".join(error_lines(plan.error, colour=False)), file=sys.stderr, flush=True)
             elif not show and plan.target not in told and plan.document is not None:
@@ -93,6 +95,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
+    from topos_core.session.dimensions import DIM
+
     parser = _Parser(prog="topos view", description="Opens the plan viewer on models.", allow_abbrev=False)
     parser.add_argument(
         "targets", nargs="+", metavar="TARGET", help="model.py:name, model.py, model.onnx or module.mlir"

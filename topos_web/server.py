@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import Any
 
 import uvicorn
 
@@ -16,6 +14,7 @@ from topos_web import app, static
 from topos_web.events import Hub
 from topos_web.plans import Plan, Planner, Plans, Running
 from topos_web.profiles import Profile
+from topos_web.stop import Stop
 from topos_web.tracing import Tracer, told
 from topos_web.watch import Watcher
 
@@ -38,34 +37,6 @@ class _Server(uvicorn.Server):
         """Stops serving; ends the streams first."""
         self._hub.close()
         super().handle_exit(sig, frame)
-
-
-class Stop:
-    """Takes SIGINT and SIGTERM while it is entered: being told to stop is the usual end, and ends with 0."""
-
-    def __init__(self) -> None:
-        self.asked: int | None = None
-        self._action: Callable[[int, FrameType | None], None] | None = None
-        self._kept: dict[int, Any] = {}
-
-    def __enter__(self) -> Stop:
-        self._kept = {number: signal.signal(number, self._told) for number in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._kept.items():
-            signal.signal(number, handler)
-
-    def then(self, action: Callable[[int, FrameType | None], None]) -> None:
-        """Calls back on every signal from now on, and at once where one came before."""
-        self._action = action
-        if self.asked is not None:
-            action(self.asked, None)
-
-    def _told(self, number: int, frame: FrameType | None) -> None:
-        self.asked = number
-        if self._action is not None:
-            self._action(number, frame)
 
 
 def serve(

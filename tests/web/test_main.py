@@ -185,6 +185,23 @@ def test_it_ends_at_once_on_a_signal_with_pages_open(tmp_path: Path) -> None:
         stream.close()
 
 
+def test_it_ends_at_once_on_a_signal_while_a_target_is_traced(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL + "while True:\n    pass\n")
+    with view(str(tmp_path / "model.py")) as (process, _):
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=20)
+        assert process.returncode == 0
+        assert told.count("\n") == 1, told
+        assert told.startswith("topos view: tracing ")
+
+
+def test_a_trace_that_begins_after_the_end_starts_no_process(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    planner = AgentPlanner([str(tmp_path / "model.py")])
+    planner.close()
+    assert list(planner.trace()) == []
+
+
 def test_a_second_view_takes_a_free_port(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(MODEL)
     with view(str(tmp_path / "model.py")) as (_, first):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from topos_core.document.display import display
 from topos_core.errors import ConfigurationError, ToposError
 from topos_core.importers.model_file import ENTRY
-from topos_core.session.client import Agent, Progress
+from topos_core.session.client import Agent, Cancelled, Progress
 from topos_core.session.messages import failure
 from topos_core.session.places import error_of
 from topos_core.session.sources import MODEL_FILES, refuse_other_kinds
@@ -29,6 +30,8 @@ class Projects:
     untrusted: bool = False
     _workspaces: dict[str, Workspace] = field(default_factory=dict)
     _agents: dict[str, Agent] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _closed: bool = False
 
     def workspace(self, path: str) -> Workspace:
         """Gives the project around a path."""
@@ -38,13 +41,20 @@ class Projects:
         return self._workspaces[root]
 
     def agent(self, workspace: Workspace) -> Agent:
-        """Gives the agent of a project, started at once."""
-        if workspace.root not in self._agents:
-            interpreter = workspace.interpreter(trusted=not self.untrusted or workspace.is_trusted(workspace.root))
-            self._agents[workspace.root] = Agent(
-                workspace.root, interpreter=interpreter.path, limits=workspace.limits()
-            )
-        return self._agents[workspace.root]
+        """Gives the agent of a project, started at once.
+
+        Raises:
+            Cancelled: All was closed meanwhile.
+        """
+        with self._lock:
+            if self._closed:
+                raise Cancelled
+            if workspace.root not in self._agents:
+                interpreter = workspace.interpreter(trusted=not self.untrusted or workspace.is_trusted(workspace.root))
+                self._agents[workspace.root] = Agent(
+                    workspace.root, interpreter=interpreter.path, limits=workspace.limits()
+                )
+            return self._agents[workspace.root]
 
     def trace(self, target: Target, options: Mapping[str, Any]) -> dict[str, Any]:
         """Traces a file's entries, or the one that the target names; the reply is as the agent's.
@@ -102,10 +112,13 @@ class Projects:
             agent.cancel()
 
     def close(self) -> None:
-        """Ends every agent."""
-        for agent in self._agents.values():
+        """Ends every agent; none starts after that."""
+        with self._lock:
+            self._closed = True
+            agents = tuple(self._agents.values())
+            self._agents.clear()
+        for agent in agents:
             agent.close()
-        self._agents.clear()
 
 
 @contextlib.contextmanager

@@ -47,6 +47,7 @@ class WarmProcess:
         self._lock = threading.Lock()
         self._hello: dict[str, Any] | None = None
         self._warmed: set[str] = set()
+        self._closed = False
         bootstrap = os.path.join(core, "session", "bootstrap.py")
         try:
             self._process = subprocess.Popen(
@@ -121,7 +122,15 @@ class WarmProcess:
                 self._control.sendall(encode({"do": "warm", "modules": new}))
 
     def close(self) -> None:
-        """Closes the control socket, on which the process ends its workers and itself; kills it if it does not."""
+        """Closes the control socket, on which the process ends its workers and itself; kills it if it does not.
+
+        One that nobody has heard yet has no workers and may import for seconds before it looks: it is killed at once.
+        """
+        self._closed = True
+        if self._hello is None:
+            processes.kill_tree(self._process.pid)
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)  # who waits for its first words in another thread wakes up
         self._control.close()
         try:
             self._process.wait(_END_SECONDS)
@@ -158,6 +167,8 @@ class WarmProcess:
         return dict(hello)
 
     def _died(self) -> ConfigurationError | Cancelled:
+        if self._closed:  # it ended because we ended it
+            return Cancelled()
         try:
             status = self._process.wait(_END_SECONDS)
             self._errors.seek(0)

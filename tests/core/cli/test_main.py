@@ -2,8 +2,10 @@
 
 import io
 import os
+import signal
 import subprocess
 import sys
+import time
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -66,15 +68,67 @@ def test_an_interrupt_ends_quietly(capsys, monkeypatch):
     assert check(capsys, ["plan"], 130).err == "interrupted\n"
 
 
+@pytest.mark.parametrize(
+    ("command", "module", "number", "status", "err"),
+    [
+        ("plan", "topos_core.cli.terminal", signal.SIGINT, 130, "interrupted\n"),
+        ("plan", "topos_core.session.client", signal.SIGTERM, 143, ""),
+        ("check", "topos_core.session.warm_process", signal.SIGINT, 130, "interrupted\n"),
+        ("view", "topos_core.cli.terminal", signal.SIGINT, 0, ""),
+        ("view", "topos_web.__main__", signal.SIGTERM, 0, ""),
+        ("view", "uvicorn", signal.SIGINT, 0, ""),
+        ("lsp", "topos_lsp.serving", signal.SIGINT, 1, ""),
+        ("lsp", "topos_lsp.server", signal.SIGTERM, 1, ""),
+    ],
+)
+def test_a_signal_meets_any_import_and_ends_the_command_the_same_way(tmp_path, command, module, number, status, err):
+    """The process signals itself when it first looks for a module, so that no clock decides."""
+    (tmp_path / "model.py").write_text(MODEL)
+    code = f"""
+import os, sys
+class Signal:
+    def find_spec(self, name, *rest):
+        if name == {module!r}:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), {int(number)})
+sys.meta_path.insert(0, Signal())
+from topos_core.cli.main import main
+sys.exit(main({[command, *(["model.py"] if command != "lsp" else [])]!r}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=environment())
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", err)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_command_that_is_told_to_stop_leaves_no_process_behind(tmp_path, number, status):
+    (tmp_path / "model.py").write_text(
+        MODEL + "open('began', 'w').write(str(__import__('os').getpid()))\nwhile True: pass\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "topos_core.cli", "check", "model.py"], stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment(),
+        start_new_session=True,
+    )  # fmt: skip
+    began, deadline = tmp_path / "began", time.monotonic() + 60
+    while not (began.exists() and began.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.killpg(process.pid, number)
+    assert process.communicate(timeout=20)[1] == ("interrupted\n" if number == signal.SIGINT else "")
+    assert process.returncode == status
+    assert not os.path.exists(f"/proc/{began.read_text()}")
+
+
+def environment():
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), *filter(None, sys.path)])}
+
+
 def test_a_reader_that_has_enough_is_no_error(tmp_path):
     (tmp_path / "model.py").write_text(MODEL)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", f"{sys.executable} -m topos_core.cli plan model.py --json | true"],
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        env=environment,
+        env=environment(),
     )
     assert done.stderr == ""
     assert done.returncode in (0, 141)

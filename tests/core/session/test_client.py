@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import pytest
 
@@ -77,6 +78,27 @@ def test_closing_ends_a_running_request_and_every_process(agent):
     assert not os.path.exists(f"/proc/{supervisor}")
     with pytest.raises(Cancelled):
         agent.trace("loop.py", MARK)
+
+
+def test_closing_before_the_first_words_ends_the_process_at_once_and_blames_nobody(tmp_path):
+    agent, caught = Agent(tmp_path), []
+
+    def trace():
+        try:
+            agent.trace("loop.py", MARK)
+        except (Cancelled, ConfigurationError) as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=trace)
+    warm = agent._warm
+    warm._errors = types.SimpleNamespace(
+        seek=warm._errors.seek, read=warm._errors.read, close=lambda: thread.join(10)
+    )  # closed only once whoever waited for the first words has looked
+    thread.start()
+    time.sleep(0.1)
+    agent.close()
+    assert [type(error) for error in caught] == [Cancelled]
+    assert warm._process.returncode == -9  # it was not waited for: an import may take seconds
 
 
 def test_files_are_traced_side_by_side(agent):
