@@ -71,7 +71,10 @@ def rows(tape: Tape) -> Rows:
             for operand in op.operands:
                 read[operand] += 1
     watched: dict[int, tuple[str, ...]] = {}
-    for value, kind in (*((value, "result") for value in tape.results), *((o.value, o.kind) for o in tape.observations)):
+    for value, kind in (
+        *((value, "result") for value in tape.results),
+        *((o.value, o.kind) for o in tape.observations),
+    ):
         watched[value] = (*watched.get(value, ()), kind)
     signs = [
         known.setdefault(
