@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections import namedtuple
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -51,12 +51,13 @@ def run(
         ConfigurationError: Inputs or parameters do not fit (TP502), or a foreign op is needed (TP507).
     """
     program = program if program is not None else make_program(plan, parameters)
-    values = execute(program, plan, inputs, threads)
     tape = plan.tape
+    bound = bind_expected(tape, program.expected, inputs)
+    values = _executed(program, plan, bound, threads)
     if program.fresh and not observed:
         return rebuild(tape.structure, [values[value] for value in tape.results])
     wanted = [*tape.results, *(plan.observed if observed else ())]
-    arrays = owned([values[value] for value in wanted], inputs, program)
+    arrays = owned([values[value] for value in wanted], list(bound.values()), program)
     results = rebuild(tape.structure, arrays[: len(tape.results)])
     if not observed:
         return results
@@ -67,9 +68,14 @@ def execute(
     program: Program, plan: PlanData, inputs: Sequence[np.ndarray], threads: int | None = None
 ) -> dict[int, np.ndarray]:
     """Gives the kept values by number; they may share memory with each other, with inputs and with parameters."""
-    count = threads if threads is not None else default_threads()
-    exact = plan.request.fidelity == "exact"
-    return program.run(bind_expected(plan.tape, program.expected, inputs), max(1, count), 1 if exact else max(1, count))
+    return _executed(program, plan, bind_expected(plan.tape, program.expected, inputs), threads)
+
+
+def _executed(
+    program: Program, plan: PlanData, bound: Mapping[int, np.ndarray], threads: int | None
+) -> dict[int, np.ndarray]:
+    count = max(1, threads if threads is not None else default_threads())
+    return program.run(bound, count, 1 if plan.request.fidelity == "exact" else count)
 
 
 def default_threads() -> int:
@@ -116,9 +122,13 @@ def running_elsewhere() -> int:
 
 
 def owned(arrays: Sequence[np.ndarray], inputs: Sequence[np.ndarray], program: Program) -> list[np.ndarray]:
-    """Copies every array that somebody else holds too: views, inputs, parameters, and what is given twice."""
+    """Copies every array that somebody else holds too: views, inputs, parameters, and what is given twice.
+
+    An input's views may have it or its base as theirs: NumPy looks through arrays of its own class only, and no further
+    than to the one whose memory is another library's.
+    """
     given = {id(array) for array in (*inputs, *program.known.values())}
-    bases = {id(array if array.base is None else array.base) for array in inputs}
+    bases = {id(each) for array in inputs for each in (array, array.base)}
     result: list[np.ndarray] = []
     for array in arrays:
         own = array.flags.writeable and array.flags.c_contiguous and (array.flags.owndata or _fills(array))

@@ -113,6 +113,38 @@ def test_inputs_are_never_written_to_and_results_are_the_callers_own():
     np.testing.assert_array_equal(plan.run(x, y)["sum"], 3)
 
 
+class Lent:
+    """Bytes of another library, which NumPy asks it for."""
+
+    def __init__(self):
+        self.bytes = np.arange(16, dtype=np.uint8)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.bytes
+
+
+class Kept(np.ndarray):
+    """An array of another class."""
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: np.frombuffer(bytearray(range(16)), np.uint8),
+        lambda: np.arange(16, dtype=np.uint8).view(Kept),
+        lambda: np.arange(16, dtype=np.uint8).view(Kept).reshape(16),
+        Lent,
+    ],
+    ids=["frombuffer", "subclass", "view of a subclass", "__array__"],
+)
+@pytest.mark.parametrize("function", [lambda x: x, lambda x: x.reshape(4, 4), lambda x: (x.reshape(2, 8), x + 1)])
+def test_results_share_nothing_with_bytes_of_another_owner(made, function):
+    given = made()
+    result = tp.plan(tp.trace(function, tp.u8[16])).run(given)
+    for array in result if isinstance(result, tuple) else (result,):
+        assert not np.shares_memory(array, np.asarray(given))
+
+
 @dataclass
 class Pair:
     first: object
