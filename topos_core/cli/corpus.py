@@ -9,12 +9,13 @@ import argparse
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from topos_core.cli.main import FINDINGS, OK, exit_code_of
 from topos_core.cli.options import request_options
 from topos_core.cli.terminal import Terminal
+from topos_core.document import phrases
 from topos_core.document.formats.errors import place_of, shown
 from topos_core.errors import ConfigurationError
 from topos_core.session.dimensions import refuse_unknown_dims
@@ -24,6 +25,7 @@ from topos_core.session.workspace import parse_target
 SCHEMA: Final = "topos.corpus/1"
 Row = Mapping[str, Any]
 _KEPT: Final = ("pattern", "fingerprint", "verdict", "code", "path", "line", "column", "headline")
+_DIFFERS: Final = ("expected", "found", "steps_held", "steps", "span")
 _TEXTS: Final = ("pattern", "fingerprint", "verdict", "path", "headline")
 
 
@@ -125,7 +127,9 @@ def _recognised(arguments: argparse.Namespace, terminal: Terminal) -> tuple[list
 
 
 def _region(region: Row) -> dict[str, Any]:
-    return {name: region[name] for name in _KEPT}
+    miss = region["near_miss"]
+    differs = None if miss is None else {name: miss[name] for name in _DIFFERS}
+    return {**{name: region[name] for name in _KEPT}, "near_miss": differs}
 
 
 def _told(now: Row, changes: Mapping[str, Sequence[Row]] | None, terminal: Terminal) -> Iterable[str]:
@@ -143,8 +147,8 @@ def _told(now: Row, changes: Mapping[str, Sequence[Row]] | None, terminal: Termi
         for region in regions:
             verdict = region["verdict"].replace("_", " ")
             yield f"  {place_of(region)}: {shown(region['pattern'])} ({verdict})  {shown(region['target'])}"
-            if name == "near_gained":
-                yield f"      {shown(region['headline'])}"
+            if name.startswith("near"):
+                yield from _differs(region)
     for row in changes["missing"]:
         yield f"not in this run: {shown(row['target'])}"
     yield from _errors(now)
@@ -166,7 +170,18 @@ def _summary(now: Row, terminal: Terminal) -> Iterable[str]:
         for region in row["regions"]:
             if region["verdict"] == "near_miss":
                 yield f"  {place_of(region)}: {shown(region['headline'])}  {shown(row['target'])}"
+                yield from _differs(region)
     yield from _errors(now)
+
+
+def _differs(region: Row) -> Iterator[str]:
+    """Tells how near it came, and where the first difference stands."""
+    miss = region.get("near_miss")
+    if miss is None:
+        return  # saved before runs told it
+    yield f"      {shown(phrases.held(miss['steps_held'], miss['steps'], miss['expected'], miss['found']))}"
+    if place_of(miss["span"]) != place_of(region):
+        yield f"      {place_of(miss['span'])}: {phrases.differs_here()}"
 
 
 def _errors(now: Row) -> Iterable[str]:
@@ -217,7 +232,20 @@ def _is_run(document: Any) -> bool:
 def _is_region(region: Any) -> bool:
     if not isinstance(region, dict) or not region.keys() >= set(_KEPT):
         return False
-    return all(isinstance(region[name], str) for name in _TEXTS) and isinstance(region["line"], int)
+    if not (all(isinstance(region[name], str) for name in _TEXTS) and isinstance(region["line"], int)):
+        return False
+    return region.get("near_miss") is None or _is_difference(region["near_miss"])
+
+
+def _is_difference(miss: Any) -> bool:
+    if not isinstance(miss, dict) or not miss.keys() >= set(_DIFFERS):
+        return False
+    span = miss["span"]
+    numbers = (
+        (miss["steps_held"], miss["steps"], span.get("line"), span.get("column")) if isinstance(span, dict) else ()
+    )
+    texts = (miss["expected"], miss["found"], span.get("path")) if isinstance(span, dict) else (None,)
+    return all(isinstance(text, str) for text in texts) and all(isinstance(number, int) for number in numbers)
 
 
 def _write(path: str, document: Row) -> None:

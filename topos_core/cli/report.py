@@ -85,7 +85,7 @@ def _finding(finding: Mapping[str, Any], times: int, terminal: Terminal) -> Iter
     code = terminal.paint(finding["code"], _COLOUR.get(finding["severity"], "note"))
     repeated = f" (x{times})" if times > 1 else ""
     yield f"  {place_of(finding)}: {code} {shown(finding['headline'])}{repeated}"
-    if finding["severity"] == "hint":
+    if finding["severity"] == "hint" and finding["verdict"] != "near_miss":
         return  # one line: the reader did not ask why
     for detail in finding["details"]:
         yield f"      {shown(detail)}"

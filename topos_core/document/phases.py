@@ -12,7 +12,9 @@ from typing import Any
 
 from topos_core.document import facts, phrases
 from topos_core.document.display import display
+from topos_core.document.places import Places
 from topos_core.document.plan_document import attributes_text
+from topos_core.document.wording import Wording
 from topos_core.kernels.expressions.nest import loop_nest
 from topos_core.matching.expression import ExpressionFacts
 from topos_core.matching.match import Match
@@ -25,7 +27,7 @@ Line = dict[str, Any]
 
 
 def phases(
-    plan: PlanData, groups: Sequence[Sequence[int]], values: Iterable[int] | None = None
+    plan: PlanData, groups: Sequence[Sequence[int]], values: Iterable[int] | None = None, *, root: str | None = None
 ) -> list[dict[str, Any]]:
     """Gives `recorded`, `grouped` and `nest` of every group around some values, each group once.
 
@@ -37,8 +39,9 @@ def phases(
         groups: Recorded ops that one loop nest could run, as `Plan.groups` lists them.
         values: Any recorded ops, in the order wanted, of which those that run nowhere are told where no other is asked for;
             all that runs, in the order of the run, where it is None.
+        root: The folder to which places are told relative.
     """
-    told = _Told(plan, groups)
+    told = _Told(plan, groups, root)
     asked = [step.value for step in plan.schedule.steps] if values is None else [*values]
     found: dict[tuple[int, ...], dict[str, Any]] = {}
     covered: set[int] = set()
@@ -76,13 +79,15 @@ class _Told:
 
     plan: PlanData
     groups: Sequence[Sequence[int]]
+    words: Wording
     _step: dict[int, Step]
     _group: dict[int, Sequence[int]]
     _loops: dict[int, Decision]
     _reads: dict[int, set[int]]
 
-    def __init__(self, plan: PlanData, groups: Sequence[Sequence[int]]) -> None:
+    def __init__(self, plan: PlanData, groups: Sequence[Sequence[int]], root: str | None) -> None:
         self.plan, self.groups = plan, groups
+        self.words = Wording(plan, Places(plan.tape, root), {one.match.id: one for one in plan.decisions}, {})
         steps = plan.schedule.steps
         inside = ((value, step) for step in steps if step.match is not None for value in step.match.interior)
         self._step = dict(reversed([*inside]))
@@ -123,7 +128,7 @@ class _Told:
             }
         lost = self._loops.get(value)
         if lost is not None:
-            return _generated(plan, lost.match, None, phrases.nest_not_run(lost.reason))
+            return _generated(plan, lost.match, None, phrases.nest_not_run(self.words.reason(lost)))
         values = list(self._group.get(value) or self._group.get(step.value) or [step.value])
         recorded = _recorded(plan, values)
         if len(values) == 1:

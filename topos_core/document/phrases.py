@@ -147,6 +147,11 @@ def stays_finite(way: Literal["shift", "f32"]) -> str:
     )
 
 
+def outbid(winner: str) -> str:
+    """Says what was chosen on ops of both and is told inside something larger."""
+    return f"declined: {winner} was chosen on ops that both claim"
+
+
 def covered(winner: str, place: str) -> str:
     """Names the region that won the ops."""
     return f"declined: {winner} at {place} claims some of its ops, and the plan with it saves more"
@@ -276,7 +281,7 @@ def no_nest() -> str:
 
 def nest_not_run(reason: str) -> str:
     """Says why the loops that could run some ops do not."""
-    return f"not run: {reason}"
+    return f"not run: {reason.partition(': ')[2]}"
 
 
 def kernel_in_place_of_nest() -> str:

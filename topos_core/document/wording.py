@@ -62,7 +62,7 @@ class Wording:
             case "TP204":
                 winner = self.winner(d)
                 if winner is None:
-                    return phrases.declined(display(d.reason))
+                    return phrases.outbid(facts.name((d.winner or "").partition("@")[0]))
                 title = facts.title(winner.match.pattern, winner.match.facts)
                 return phrases.covered(title, written(self.places.value(winner.match.root)))
             case "TP208":

@@ -11,9 +11,12 @@ from topos_core.matching.declared import DIFFERENCE
 from topos_core.matching.func import Func, Kid, digits_of
 from topos_core.matching.labelling import AxisFault
 from topos_core.matching.match import NearMiss
-from topos_core.matching.solving import NumberFault
+from topos_core.matching.solving import NumberFault, close
 from topos_core.matching.term import Missed
 
+_NEAR: Final = 32
+"""Values looked at for the op that reads a number."""
+_SAME: Final = 1e-9
 _LEAST_SQUARE: Final = 1e-300  # smaller ones have no reciprocal
 
 
@@ -31,7 +34,7 @@ def near_miss(keys: Keys, missed: Missed) -> NearMiss | None:
     words = told(keys, missed)
     if words is None:
         return None
-    at = _place(missed)
+    at = _place(keys, missed)
     shown = missed.identifier.replace("_", " ")
     held = (
         missed.template.size - 1 if missed.template.lookalike else min(missed.failure.steps, missed.template.size - 1)
@@ -50,15 +53,40 @@ def near_miss(keys: Keys, missed: Missed) -> NearMiss | None:
     )
 
 
-def _place(missed: Missed) -> int:
-    """Gives the value at which the first difference stands: of a look-alike what it marks, of a divisor what it divides."""
+def _place(keys: Keys, missed: Missed) -> int:
+    """Gives the value at which the first difference stands: of a look-alike what it marks, of a divisor what it divides, of
+    another number the op that reads it.
+    """
     marked = missed.template.named.get(DIFFERENCE)
     if missed.template.lookalike is not None and marked is not None:
         return next((held.func.maker for held in missed.attempt.held if held.template is marked[0]), -1)
     fault = missed.failure.expected
     if isinstance(fault, NumberFault) and fault.divisor is not None:
         return max((func.maker for _, _, func in missed.attempt.reductions), default=-1)
-    return missed.failure.func.maker
+    at = missed.failure.func.maker
+    if isinstance(fault, NumberFault):
+        return _reading(keys, at if 0 <= at <= missed.root else missed.root, missed.failure.func, fault.found)
+    return at
+
+
+def _reading(keys: Keys, at: int, func: Func, number: float) -> int:
+    """Gives the op between a function and its operands that reads a number as it was found; the function's own where none does.
+
+    Numbers live outside of functions: what a function's operand is multiplied by is the operand's function too.
+    """
+    ends = {kid.func for kid in func.kids}
+    todo, seen = [at], {at}
+    while todo and len(seen) < _NEAR:
+        value = todo.pop(0)
+        for operand in keys.tape.ops[value].operands:
+            own = keys.coefficients[operand]
+            if keys.is_one(operand):
+                if isinstance(own, float) and close(abs(own), abs(number), _SAME):
+                    return value
+            elif operand not in seen and not (keys.funcs[operand] in ends and own == 1.0):
+                seen.add(operand)
+                todo.append(operand)
+    return at
 
 
 def told(keys: Keys, missed: Missed) -> Words | None:
@@ -236,8 +264,13 @@ def _said(keys: Keys, func: Any) -> str:
 
 
 def _nice(number: float) -> str:
-    """Writes a number as a person would: whole, or as the root of a whole number where it is one."""
-    if not isinstance(number, float) or not math.isfinite(number) or number == int(number):
+    """Writes a number as a person would: in two digits, or as the root of a whole number where it is one."""
+    if (
+        not isinstance(number, float)
+        or not math.isfinite(number)
+        or number == int(number)
+        or number == float(f"{number:.2g}")
+    ):
         return f"{number:.9g}" if isinstance(number, (int, float)) else str(number)
     square = number * number
     inverse = 1 / square if square > _LEAST_SQUARE else 0.0

@@ -18,7 +18,6 @@ class Standing(NamedTuple):
         offer: The consumer's answer.
         numbers: Figures by name.
         weight: What taking it gains in an election.
-        calls: Calls that the recorded ops make.
         seconds: What the offer is predicted to take.
         benefit: Seconds that it saves.
     """
@@ -26,7 +25,6 @@ class Standing(NamedTuple):
     offer: Offer | Decline
     numbers: Mapping[str, Number]
     weight: int
-    calls: int = 0
     seconds: float = 0.0
     benefit: float = 0.0
 

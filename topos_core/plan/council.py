@@ -14,7 +14,7 @@ from topos_core.plan.decision import Decision, Number
 from topos_core.plan.election import Candidate, Election, Elector, by_claim, touched
 from topos_core.plan.flipping import Flipping
 from topos_core.plan.nesting import Draft, nested
-from topos_core.plan.outcome import Outcome, Reported, shared_reason
+from topos_core.plan.outcome import Outcome, Reported
 from topos_core.plan.reading import Reading
 from topos_core.plan.survey import Survey
 
@@ -93,17 +93,10 @@ class Council:
         return Outcome(tuple(reported), frozenset(self.looked), plain)
 
     def _taken(self, ballot: Ballot) -> Decision:
-        offer, calls = ballot.standing.offer, ballot.standing.calls
+        offer = ballot.standing.offer
         assert isinstance(offer, Offer)
         return Decision(
-            match=self._match(ballot),
-            verdict="taken",
-            code=None,
-            word=None,
-            reason=f"one kernel instead of {calls} call{'' if calls == 1 else 's'}",
-            numbers=ballot.standing.numbers,
-            kernel=offer.kernel,
-            offer=offer,
+            self._match(ballot), "taken", None, None, numbers=ballot.standing.numbers, kernel=offer.kernel, offer=offer
         )
 
     def _code(self, ballot: Ballot) -> str:
@@ -123,14 +116,11 @@ class Council:
         match, standing = self._match(ballot), ballot.standing
         if isinstance(standing.offer, Decline):
             no = standing.offer
-            return Decision(match, "declined", no.code, no.word, no.reason, standing.numbers), None
+            return Decision(match, "declined", no.code, no.word, standing.numbers, reason=no.reason), None
         if ballot.readers:
             return self._shared(ballot, ballot.readers), None
         if ballot.off:
-            reason = f"{match.pattern} is switched off here"
-            return (
-                Decision(match, "declined", "TP208", "switched-off", reason, standing.numbers, offer=standing.offer), None
-            )  # fmt: skip
+            return Decision(match, "declined", "TP208", "switched-off", standing.numbers, offer=standing.offer), None
         return self._lost(ballot, election, owner)
 
     def _lost(self, ballot: Ballot, election: Election, owner: Mapping[int, int]) -> tuple[Decision, int | None]:
@@ -138,17 +128,8 @@ class Council:
         match, offer, numbers = self._match(ballot), ballot.standing.offer, ballot.standing.numbers
         assert isinstance(offer, Offer)
         if ballot.candidate.weight <= 0:
-            reason = "the kernel is not predicted to be faster than the recorded ops"
-            return Decision(
-                match,
-                "declined",
-                "TP202",
-                "cost",
-                reason,
-                numbers,
-                offer=offer,
-                flip=self._flipping.of(ballot, offer, self._paying()),
-            ), None
+            flip = self._flipping.of(ballot, offer, self._paying())
+            return Decision(match, "declined", "TP202", "cost", numbers, offer=offer, flip=flip), None
         if self._waits_for_itself(ballot, election.refused):
             loop = [
                 (v, u)
@@ -159,11 +140,8 @@ class Council:
             ]
             return self._shared(ballot, tuple(loop)), None
         winner = self._winner(ballot, election, owner)
-        other = self.survey.pool.matches[winner]
-        return Decision(
-            match, "declined", "TP204", "covered-by", f"{other.pattern} was chosen on ops that both claim", numbers,
-            winner=other.id, offer=offer,
-        ), winner  # fmt: skip
+        other = self.survey.pool.matches[winner].id
+        return Decision(match, "declined", "TP204", "covered-by", numbers, winner=other, offer=offer), winner
 
     def _paying(self) -> Mapping[int, Sequence[Candidate]]:
         """Lists, by claim, the candidates of the family that may run and pay."""
@@ -214,12 +192,10 @@ class Council:
             verdict="blocked",
             code="TP101",
             word="observed",
-            reason=f"{len(rows)} observation{'s' if len(rows) > 1 else ''} of what it never makes",
             numbers={**ballot.standing.numbers, "price": Number(price, "second", "modelled")},
             observations=tuple(ballot.blocking),
             paths=tuple(ballot.blocking.values()),
             nearest_free=self._nearest_free(match, next(iter(ballot.blocking.values()))[0], lifted),
-            kernel=None,
             offer=offer,
         ), None  # fmt: skip
 
@@ -231,8 +207,8 @@ class Council:
     def _shared(self, ballot: Ballot, links: tuple[tuple[int, int], ...]) -> Decision:
         offer = ballot.standing.offer
         return Decision(
-            self._match(ballot), "declined", "TP203", "shared-interior", shared_reason(self.survey.tape, *links[0]),
-            ballot.standing.numbers, readers=tuple(dict.fromkeys(u for _, u in links)), paths=links,
+            self._match(ballot), "declined", "TP203", "shared-interior", ballot.standing.numbers,
+            readers=tuple(dict.fromkeys(u for _, u in links)), paths=links,
             offer=offer if isinstance(offer, Offer) else None,
         )  # fmt: skip
 

@@ -69,7 +69,6 @@ class Decision(NamedTuple):
         code: The TP code of a decline or a block, else None.
         word: The decline's stable word (`cost`, `shared-interior`, `covered-by`, `fidelity`, `no-kernel`, `guard`,
             `switched-off`, `unknown-extent`), `observed` for a block, else None.
-        reason: The deciding fact in one sentence.
         numbers: Figures by name: flops, bytes before and after, calls saved, seconds before and after, benefit, price.
         readers: Ops outside that read a computing interior (`shared-interior`).
         observations: Rows of the request's observations that block.
@@ -81,13 +80,13 @@ class Decision(NamedTuple):
         kernel: What runs it (home) or what it becomes (stablehlo), where taken.
         offer: What the consumer offered, where it offered something.
         flip: What alone would have it taken, or why nothing alone would, where cost declines it; else None.
+        reason: What the consumer gave for declining it; empty where its code and the rest say why, in the document's words.
     """
 
     match: Match
     verdict: Verdict
     code: str | None
     word: str | None
-    reason: str
     numbers: Mapping[str, Number] = MappingProxyType({})
     readers: tuple[int, ...] = ()
     observations: tuple[int, ...] = ()
@@ -99,3 +98,4 @@ class Decision(NamedTuple):
     kernel: str | None = None
     offer: Offer | None = None
     flip: Flip | Firm | None = None
+    reason: str = ""

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from topos_core.matching.match import Match
 from topos_core.plan.decision import Decision, Firm
-from topos_core.tape.tape import Tape
 
 
 class Reported(NamedTuple):
@@ -40,13 +39,8 @@ class Outcome(NamedTuple):
     moves: bool
 
 
-def shared_reason(tape: Tape, value: int, reader: int) -> str:
-    """Says why a match with a shared interior is declined."""
-    return f"its inner value %{value} is also read by %{reader} ({tape.ops[reader].name})"
-
-
 def moved(
-    outcome: Outcome, tape: Tape, matches: Sequence[Match], mine: Sequence[int], its: Sequence[int], distance: int
+    outcome: Outcome, matches: Sequence[Match], mine: Sequence[int], its: Sequence[int], distance: int
 ) -> Outcome:
     """Tells an outcome of another family, `distance` values further on; members stand in one order in both."""
     there = dict(zip(mine, its, strict=True))
@@ -54,18 +48,15 @@ def moved(
     for decision, number, winner, contains in outcome.reported:
         other, inside = there[number], tuple([there[n] for n in contains])
         over = there[winner] if winner is not None else None
-        reason, paths = decision.reason, decision.paths
-        if paths:
-            paths = tuple([tuple([value + distance for value in path]) for path in paths])
-            reason = shared_reason(tape, *paths[0])
+        paths = tuple([tuple([value + distance for value in path]) for path in decision.paths])
         flip = decision.flip
         if isinstance(flip, Firm) and flip.rival is not None:
             flip = flip._replace(rival=next(matches[there[n]].id for n in mine if matches[n].id == flip.rival))
         told = Decision(
-            matches[other], decision.verdict, decision.code, decision.word, reason, decision.numbers,
+            matches[other], decision.verdict, decision.code, decision.word, decision.numbers,
             tuple([value + distance for value in decision.readers]), (), paths,
             matches[over].id if over is not None else None, None, tuple([matches[n].id for n in inside]), None,
-            decision.kernel, decision.offer, flip,
+            decision.kernel, decision.offer, flip, decision.reason,
         )  # fmt: skip
         found.append(Reported(told, other, over, inside))
     return Outcome(tuple(found), outcome.looked, outcome.moves)

@@ -126,7 +126,7 @@ class Setting:
         legal_only = request.cost == "always" or request.consumer != "home"
         gain = weight(benefit, len(self.survey.border(number).claims), legal_only=legal_only)
         numbers = Figures(partial(_side_by_side, tape, match, profile, offer, before, seconds))
-        return new_tuple(Standing, (offer, numbers, gain, before.calls, seconds, benefit))
+        return new_tuple(Standing, (offer, numbers, gain, seconds, benefit))
 
     def candidate(self, number: int) -> Candidate:
         """Gives a match as one that may run."""

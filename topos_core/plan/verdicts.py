@@ -88,7 +88,7 @@ class _Deciding:
             if like is not None and before is not None and before.moves:
                 survey = self.survey
                 mine, its = survey.members[like.family], survey.members[family]
-                known = moved(before, survey.tape, survey.pool.matches, mine, its, like.distance)
+                known = moved(before, survey.pool.matches, mine, its, like.distance)
             else:
                 known = council.decide(family, self._plain_ballots(family))
             if keep or not known.looked:

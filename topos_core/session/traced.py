@@ -107,7 +107,7 @@ class Traced:
         if wrong is not None:
             raise ConfigurationError(f"no value {wrong}; the tape has {len(self.tape.ops)}", code="TP505")
         plan = self.plan(options)
-        return phases(plan.data, plan.groups, values)
+        return phases(plan.data, plan.groups, values, root=self.root)
 
     def kernels(self, region: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Lists the kernels that run a taken region on this machine.

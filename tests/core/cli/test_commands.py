@@ -282,7 +282,8 @@ def test_explain_tells_of_a_line_and_of_a_pattern(project, capsys):
     assert "Recognises" in check(capsys, "explain", "convolution")
 
 
-def test_explain_tells_of_a_near_miss_what_held_once_and_where_it_differs(project, capsys):
+@pytest.mark.parametrize("command", [("explain", "norm.py:norm:9"), ("check", "norm.py")], ids=["explain", "check"])
+def test_of_a_near_miss_is_told_what_held_once_and_where_it_differs(project, capsys, command):
     (project / "norm.py").write_text(
         """\
 import numpy as np
@@ -296,7 +297,7 @@ def norm(x):
     return centred / np.sqrt(variance + 1e-5)
 """
     )
-    out = check(capsys, "explain", "norm.py:norm:9")
+    out = check(capsys, *command)
     assert (
         out.count("steps held; expected a mean over all 16 elements, divided by 16, found a divisor of 15 = n - 1") == 1
     )

@@ -23,6 +23,12 @@ def layer(x, w):
 """
 SUM, GUARDED = "powers.sum(-1, keepdims=True)", "(powers.sum(-1, keepdims=True) + 1e-6)"
 
+DIFFERENCE = (
+    "      12 of 13 steps held; expected the powers divided by their sum, found a constant added to the sum,"
+    " which is never 0 once the maximum is subtracted\n"
+    "      models/model.py:8:22: the first difference stands here\n"
+)
+
 
 @pytest.fixture
 def project(empty_project):
@@ -68,6 +74,24 @@ def test_a_lost_region_is_told_with_what_is_nearly_matched_now_and_fails(project
     out = told(capsys, "--against", "run.json", status=1)
     assert "lost: 1\n  models/model.py:8:12: softmax" in out
     assert "nearly matched now: 1" in out
+    assert out.endswith(DIFFERENCE)
+
+
+def test_a_near_miss_is_told_with_what_was_expected_and_found(project, capsys):
+    written(project, GUARDED)
+    assert DIFFERENCE in told(capsys)
+
+
+def test_a_run_that_was_saved_without_differences_is_compared(project, capsys):
+    written(project, GUARDED)
+    told(capsys, "--save", "run.json")
+    run = json.loads((project / "run.json").read_text())
+    for row in run["targets"]:
+        for region in row["regions"]:
+            del region["near_miss"]
+    (project / "run.json").write_text(json.dumps(run))
+    written(project, SUM)
+    assert "no longer nearly matched: 1" in told(capsys, "--against", "run.json", status=1)
 
 
 def test_a_gained_region_is_told_beside_the_loops_that_it_took_in(project, capsys):

@@ -95,7 +95,7 @@ def test_loops_that_are_not_run_say_why():
     plan = tp.plan(tp.trace(lambda x: np.tanh(x) * 2.0 + 1.0, tp.f32[4]), off=["elementwise_chain"])
     found = told(plan, value_of(plan, "tanh"))
     assert found["region"] is None
-    assert found["nest"][0]["text"].startswith("// not run: elementwise_chain is switched off")
+    assert found["nest"][0]["text"].startswith("// not run: elementwise chain is switched off here")
     assert found["nest"][1]["text"].startswith("for i in 0..4 {")
 
 

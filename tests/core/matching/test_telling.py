@@ -54,6 +54,32 @@ def test_a_near_miss_points_at_the_first_difference(program, code, reads):
     assert (miss.code, miss.root > miss.at, seen) == (code, True, reads)
 
 
+def by_tanh(x, half=0.5, inside=0.7978845608028654, cubed=0.044715):
+    return half * x * (1 + np.tanh(inside * (x + cubed * x**3)))
+
+
+@pytest.mark.parametrize("numbers", [{"half": 0.4}, {"inside": 0.79}, {"cubed": 0.0447}], ids=str)
+def test_another_number_is_told_where_it_is_read(numbers):
+    tape, pool = searched(lambda x: by_tanh(x, **numbers), X)
+    (miss,) = pool.near_misses
+    (number,) = numbers.values()
+    read = [tape.ops[operand] for operand in tape.ops[miss.at].operands]
+    read = [tape.ops[op.operands[0]] if op.name == "broadcast" else op for op in read]
+    assert [float(op.attributes["value"]) for op in read if op.name == "constant"] == [number]
+    assert miss.found == str(number)
+
+
+def test_a_number_that_is_written_in_two_is_told_at_the_function_that_holds_it():
+    tape, pool = searched(lambda x: 0.5 * x * (1 + np.tanh(0.395 * (2.0 * (x + 0.044715 * x**3)))), X)
+    (miss,) = pool.near_misses
+    assert (tape.ops[miss.at].name, miss.found) == ("tanh", "0.79")
+
+
+def test_a_short_number_is_no_root():
+    _, pool = searched(lambda x: by_tanh(x, half=0.4), X)
+    assert pool.near_misses[0].expected == "the factor in front 0.5"
+
+
 def test_every_look_alike_marks_what_differs():
     known = [one for p in patterns().values() if p.term is not None for one in templates(p.term) if one.lookalike]
     assert len(known) > 10
