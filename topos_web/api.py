@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Body, Path, Query, Request
+from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -103,7 +103,7 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
 
 def router(plans: Plans, hub: Hub) -> APIRouter:
     """Builds the API over the targets' states."""
-    api = APIRouter(prefix="/api/v1", responses=PROBLEMS)
+    api = APIRouter(prefix="/api/v1", responses=PROBLEMS, dependencies=[Depends(only_known)])
 
     def traced(plan_id: str, base: int | None = None) -> tuple[Plan, Document]:
         plan = plans.get(plan_id)
@@ -140,7 +140,9 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
     def graph(request: Request, plan_id: PlanId, digest: Annotated[str, Query(max_length=64)] = "") -> Response:
         plan, _ = traced(plan_id)
         assert plan.graph is not None
-        return _packed(request, plan.graph, immutable=digest == plan.graph.digest)
+        if digest not in ("", plan.graph.digest):
+            raise Refused(409, "stale", f"the graph is {plan.graph.digest} now; load the plan again")
+        return _packed(request, plan.graph, immutable=digest != "")
 
     @api.get(
         "/plans/{plan_id}/regions",
@@ -245,6 +247,15 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
     return api
 
 
+def only_known(request: Request) -> None:
+    """Refuses what a request asks in its query and nobody would read; the token is the guard's."""
+    known = {field.alias for field in request.scope["route"].dependant.query_params}
+    for name, _ in request.query_params.multi_items():
+        if name != "token" and name not in known:
+            takes = f"it takes {', '.join(sorted(known))}" if known else "it takes none"
+            raise Refused(422, "request", f"query.{name[:64]}: no such parameter; {takes}")
+
+
 def refused(request: Request, error: Exception) -> JSONResponse:
     """Answers a `Refused`."""
     assert isinstance(error, Refused)
@@ -262,7 +273,7 @@ def unreadable(request: Request, error: Exception) -> JSONResponse:
 def refused_by_framework(request: Request, error: Exception) -> JSONResponse:
     """Answers what the framework itself refuses: no such path or method, a body that is no JSON."""
     assert isinstance(error, HTTPException)
-    body = {"code": "request", "message": str(error.detail).lower()}
+    body = {"code": "size" if error.status_code == 413 else "request", "message": str(error.detail).lower()}
     return JSONResponse(body, status_code=error.status_code, headers=dict(error.headers or {}))
 
 

@@ -20,7 +20,7 @@ def build(plans: Plans, hub: Hub, token: str, files: dict[str, StaticFile], *, f
     """Builds the guarded application; `framed` lets VS Code show its page in a panel."""
     app = FastAPI(title="topos viewer", version="1", docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json")
     app.include_router(api.router(plans, hub))
-    app.include_router(tracing.router(Tracer(plans, hub), api.PROBLEMS, api.answer))
+    app.include_router(tracing.router(Tracer(plans, hub), api.PROBLEMS, api.answer, api.only_known))
     app.add_exception_handler(api.Refused, api.refused)
     app.add_exception_handler(RequestValidationError, api.unreadable)
     app.add_exception_handler(HTTPException, api.refused_by_framework)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
+from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -77,7 +78,7 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
         if refused is None and _number(Headers(scope=scope).get("content-length")) > LARGEST_BODY:
-            refused = Refusal(413, "size", f"the body is larger than {LARGEST_BODY} bytes")
+            refused = Refusal(413, "size", _too_large())
         if refused is not None:
             answer = JSONResponse({"code": refused.code, "message": refused.message}, status_code=refused.status)
             await answer(scope, receive, _with_headers(send, self._headers))
@@ -129,8 +130,12 @@ def _number(text: str | None) -> int:
     return int(text) if text is not None and text.isdecimal() else 0
 
 
+def _too_large() -> str:
+    return f"the body is larger than {LARGEST_BODY} bytes"
+
+
 def _limited(receive: Receive) -> Receive:
-    """Counts a chunked body too; past the limit the rest reads as a client that left."""
+    """Counts a chunked body too; who reads it past the limit is refused, as one that says its length is."""
     seen = 0
 
     async def limited() -> Message:
@@ -139,7 +144,7 @@ def _limited(receive: Receive) -> Receive:
         if message["type"] == "http.request":
             seen += len(message.get("body", b""))
             if seen > LARGEST_BODY:
-                return {"type": "http.disconnect"}
+                raise HTTPException(413, _too_large())  # FastAPI hands this on; of whatever else it says 400
         return message
 
     return limited

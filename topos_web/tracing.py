@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
 from topos_web.events import Hub
@@ -46,10 +46,13 @@ def told(running: Running | None) -> dict[str, Any]:
 
 
 def router(
-    tracer: Tracer, problems: dict[int | str, dict[str, Any]], answer: Callable[[Request, Any], Response]
+    tracer: Tracer,
+    problems: dict[int | str, dict[str, Any]],
+    answer: Callable[[Request, Any], Response],
+    only_known: Callable[[Request], None],
 ) -> APIRouter:
     """Builds the part of the API that is about traces; answers are written as the rest of the API writes them."""
-    api = APIRouter(prefix="/api/v1/trace", responses=problems)
+    api = APIRouter(prefix="/api/v1/trace", responses=problems, dependencies=[Depends(only_known)])
     plans = tracer.plans
 
     def state() -> dict[str, Any]:

@@ -51,8 +51,20 @@ def test_graph_is_immutable_under_its_digest_only(client: TestClient, plan: dict
     path = f"/api/v1/plans/{plan['id']}/graph"
     named = client.get(path, params={"digest": plan["graph"]})
     assert "immutable" in named.headers["cache-control"]
-    assert client.get(path, params={"digest": "another"}).headers["cache-control"] == "no-cache"
+    assert client.get(path).headers["cache-control"] == "no-cache"
+    answer = client.get(path, params={"digest": "another"})
+    assert (answer.status_code, answer.json()["code"]) == (409, "stale")
     assert client.get(path, headers={"if-none-match": named.headers["etag"]}).status_code == 304
+
+
+@pytest.mark.parametrize(
+    "path", ["plans", "trace", "plans/{}/skeleton", "plans/{}/graph", "plans/{}/regions", "plans/{}/export", "diff"]
+)
+def test_what_a_query_asks_and_nobody_reads_is_refused(client: TestClient, plan: dict[str, Any], path: str) -> None:
+    answer = client.get(f"/api/v1/{path.format(plan['id'])}", params={"format": "zz", "token": "x"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "request")
+    if path != "diff":
+        assert "query.format: no such parameter; it takes " in answer.json()["message"]
 
 
 def test_graph_is_packed_where_that_is_accepted(client: TestClient, plan: dict[str, Any]) -> None:

@@ -181,7 +181,7 @@ def _region(region: Mapping[str, Any], document: Mapping[str, Any], terminal: Te
         yield "      " + ", ".join(f"{shown(name)} {shown(str(value))}" for name, value in region["facts"].items())
     for line in (*figures_of(region, document["machine"]), *spared(region, document)):
         yield f"      {shown(line)}"
-    for observation in region["observations"]:
+    for observation in (*region["observations"], *region["would_block"]):
         row = document["observations"][observation]
         yield f"      read at {place_of(row)} ({shown(row['kind'])}{' ' + shown(row['name']) if row['name'] else ''})"
     miss = region["near_miss"]

@@ -85,7 +85,7 @@ def request_options(arguments: argparse.Namespace, configuration: Configuration,
     """Gives the `options` of a request, as the command line says them."""
     chosen: dict[str, Any] = {name: getattr(arguments, name, None) for name in CHOICES}
     if observe := getattr(arguments, "observe", None):
-        chosen["observe"] = [int(name) if name.lstrip("%").isdecimal() else name for name in observe]
+        chosen["observe"] = [int(value) if (value := name.removeprefix("%")).isdecimal() else name for name in observe]
     return asked_of_plan(configuration, chosen, machine=machine, dims=getattr(arguments, "dim", None) or ())
 
 

@@ -181,6 +181,7 @@ class Composer:
             "envelope": self._envelope(d),
             "observations": list(d.observations),
             "paths": [list(path) for path in d.paths] if d.verdict == "blocked" else [],
+            "would_block": list(d.would_block),
             "readers": list(d.readers),
             "nearest_free": d.nearest_free,
             "near_miss": None,

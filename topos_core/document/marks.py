@@ -54,14 +54,15 @@ def more_ops(count: int) -> str:
     return f"and {count} more op{'' if count == 1 else 's'} at this expression"
 
 
-def observed(value: str | None, reader: str, blocks: Sequence[str], kept: str | None) -> str:
-    """Tells what reading a value does, `value` as it is called or written; `blocks` are the titles of regions."""
+def observed(value: str | None, reader: str, blocks: Sequence[str], kept: str | None, idle: str | None = None) -> str:
+    """Tells what reading a value does, `value` as it is called or written; `blocks` are the titles of regions, `idle` says that it
+    blocks none."""
     value = f"`{value}`" if value else "a value"
     if blocks:
         return f"observed: {value} is read by {reader}, which blocks {phrases.listed(blocks)}"
     if kept is not None:
         return f"kept: {value} is {kept}, so reading it by {reader} costs nothing"
-    return f"observed: {value} is read by {reader}, which blocks nothing"
+    return f"observed: {value} is read by {reader}, which {idle or phrases.blocks_nothing(())}"
 
 
 def request(consumer: str, fidelity: str, machine: str) -> str:

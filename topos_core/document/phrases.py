@@ -329,6 +329,19 @@ def read_together(places: Sequence[str]) -> str:
     return f"its inside is read at {listed(places)} too: the cost ends when all of these readings end"
 
 
+def would_block(value: str, reader: str) -> str:
+    """Says that a declined region has an observation inside too."""
+    return f"{value}, which it never makes, is read by {reader}: that would block it if it were not declined"
+
+
+def blocks_nothing(declined: Sequence[str]) -> str:
+    """Says that an observation costs nothing, and which regions that are declined anyway it would block."""
+    if not declined:
+        return "blocks nothing"
+    make, are = ("makes", "is") if len(declined) == 1 else ("make", "are")
+    return f"blocks nothing: {listed(declined)}, which never {make} it, {are} declined anyway"
+
+
 def assumed() -> str:
     """Says that nobody could decide whether the value is read."""
     return "assumed: whether it is read could not be decided from outside"

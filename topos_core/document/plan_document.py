@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from topos_core.digest import tape_digest
+from topos_core.document import phrases
 from topos_core.document.codec import PLAN_SCHEMA
 from topos_core.document.compose import Composer
 from topos_core.document.display import display
@@ -191,9 +192,12 @@ def _sources(tape: Tape, places: Places, paths: Sequence[str]) -> list[str]:
 
 def _observations(plan: PlanData, places: Places, regions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     blocks: dict[int, list[str]] = {}
+    declined: dict[int, list[Mapping[str, Any]]] = {}
     for region in regions:
         for row in region["observations"]:
             blocks.setdefault(row, []).append(region["id"])
+        for row in region["would_block"]:
+            declined.setdefault(row, []).append(region)
     return [
         {
             "value": o.value,
@@ -206,6 +210,12 @@ def _observations(plan: PlanData, places: Places, regions: Sequence[Mapping[str,
             **places.location(o.location)._asdict(),
             "value_span": places.value(o.value)._asdict(),
             "blocks": blocks.get(row, []),
+            "would_block": [region["id"] for region in declined.get(row, ())],
+            "idle": None
+            if row in blocks
+            else phrases.blocks_nothing(
+                list(dict.fromkeys(region["headline"].rpartition(": ")[0] for region in declined.get(row, ())))
+            ),
         }
         for row, o in enumerate(plan.observations)
     ]

@@ -60,6 +60,7 @@ def near_told(
         "envelope": None,
         "observations": [],
         "paths": [],
+        "would_block": [],
         "readers": [],
         "nearest_free": None,
         "near_miss": {

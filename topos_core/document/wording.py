@@ -111,6 +111,10 @@ class Wording:
                     found.append(phrases.assumed())
         elif "seconds_before" in numbers and "seconds_after" in numbers and d.code in ("TP204", "TP208", "TP203"):
             found.append(phrases.would_save(numbers["benefit"], numbers["seconds_before"], machine))
+        if not (isinstance(d.flip, Firm) and d.flip.why == "observed"):  # that says it
+            watched = d.would_block.items()
+            told = [phrases.would_block(self.places.called(path[0]), self.reader(row)) for row, path in watched]
+            found += dict.fromkeys(told)
         if d.contains:
             patterns = dict.fromkeys(name.partition("@")[0] for name in d.contains)
             inside = [facts.name(pattern) for pattern in patterns if pattern not in LAST]  # those only restate its ops

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from topos_core.kernels.kernel import Decline, Offer
-from topos_core.plan.decision import Number
+from topos_core.plan.decision import NOTHING, Number
 from topos_core.plan.election import Candidate
 
 
@@ -27,9 +26,6 @@ class Standing(NamedTuple):
     weight: int
     seconds: float = 0.0
     benefit: float = 0.0
-
-
-NOTHING: Final[Mapping[int, tuple[int, ...]]] = MappingProxyType({})
 
 
 class Ballot(NamedTuple):

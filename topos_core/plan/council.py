@@ -83,6 +83,9 @@ class Council:
                 decision, winner = self._taken(of[number]), None
             else:
                 decision, winner = self._declined(of[number], election, owner)
+            blocking = of[number].blocking
+            if blocking and decision.verdict == "declined":
+                decision = decision._replace(would_block=blocking)
             if contains or parent is not None:
                 decision = decision._replace(
                     contains=tuple([matches[n].id for n in contains]),

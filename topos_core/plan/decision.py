@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from topos_core.kernels.kernel import Offer
 from topos_core.matching.match import Match
+
+NOTHING: Final[Mapping[int, tuple[int, ...]]] = MappingProxyType({})
 
 Basis = Literal["counted", "modelled", "measured"]
 Verdict = Literal["taken", "declined", "blocked"]
@@ -73,6 +75,8 @@ class Decision(NamedTuple):
         readers: Ops outside that read a computing interior (`shared-interior`).
         observations: Rows of the request's observations that block.
         paths: Per blocking observation, the values between the interior value and the reader.
+        would_block: Of a decline, the rows of observations of what it never makes, with their paths as above: each would block
+            it if what declines it fell.
         winner: The match id that covers this one (`covered-by`).
         parent: The match id of a larger blocked match around this one.
         contains: Match ids inside this taken one, uncounted.
@@ -91,6 +95,7 @@ class Decision(NamedTuple):
     readers: tuple[int, ...] = ()
     observations: tuple[int, ...] = ()
     paths: tuple[tuple[int, ...], ...] = ()
+    would_block: Mapping[int, tuple[int, ...]] = NOTHING
     winner: str | None = None
     parent: str | None = None
     contains: tuple[str, ...] = ()

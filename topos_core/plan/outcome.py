@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from topos_core.matching.match import Match
-from topos_core.plan.decision import Decision, Firm
+from topos_core.plan.decision import NOTHING, Decision, Firm
 
 
 class Reported(NamedTuple):
@@ -54,7 +54,7 @@ def moved(
             flip = flip._replace(rival=next(matches[there[n]].id for n in mine if matches[n].id == flip.rival))
         told = Decision(
             matches[other], decision.verdict, decision.code, decision.word, decision.numbers,
-            tuple([value + distance for value in decision.readers]), (), paths,
+            tuple([value + distance for value in decision.readers]), (), paths, NOTHING,
             matches[over].id if over is not None else None, None, tuple([matches[n].id for n in inside]), None,
             decision.kernel, decision.offer, flip, decision.reason,
         )  # fmt: skip

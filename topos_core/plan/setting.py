@@ -11,8 +11,8 @@ from topos_core.kernels.kernel import Consumer, Decline, Offer
 from topos_core.matching.match import Match
 from topos_core.matching.order import LAST
 from topos_core.matching.tuples import new_tuple
-from topos_core.plan.ballots import NOTHING, Ballot, Standing
-from topos_core.plan.decision import Number
+from topos_core.plan.ballots import Ballot, Standing
+from topos_core.plan.decision import NOTHING, Number
 from topos_core.plan.election import Candidate, Elector
 from topos_core.plan.outcome import Outcome
 from topos_core.plan.pricing import (

@@ -160,7 +160,9 @@ class _Found:
                     if region["verdict"] == "taken" and observation["value"] in values:
                         kept = f"{name} of {title}"
             value = called if kind == "observe" and called else _written(document, observation["value_span"])
-            yield words.observed(value, phrases.reader(kind, called), list(dict.fromkeys(blocked)), kept)
+            yield words.observed(
+                value, phrases.reader(kind, called), list(dict.fromkeys(blocked)), kept, observation["idle"]
+            )
 
     def _at(self, place: int) -> None:
         self.span = self.seen.anchors.starts[place], self.seen.anchors.ends[place]

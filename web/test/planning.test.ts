@@ -4,13 +4,21 @@ import type { Plan } from '../src/data/document';
 import { difference } from '../src/data/planning';
 
 const plan = (consumer: string, machine: string, time: number, verdict = 'taken'): Plan =>
-  ({ consumer, machine, regions: [{ id: 'r1', verdict }], totals: { planned: { seconds: { value: time } } } }) as unknown as Plan;
+  ({ consumer, machine, regions: [{ id: 'r1', verdict }], observations: [], totals: { planned: { seconds: { value: time } } } }) as unknown as Plan;
 
 describe('what a what-if changed', () => {
   const before = plan('home', 'reference', 2.15e-3);
   it('is told as a difference of one cost model', () => {
     expect(difference(before, plan('home', 'reference', 2.45e-3, 'blocked'))).toBe('1 region changed, modelled +300 us');
     expect(difference(before, plan('home', 'reference', 2.15e-3))).toBe('0 regions changed');
+  });
+  it('says why a value that is read now, or no longer, changes nothing', () => {
+    const idle = 'blocks nothing: attention, which never makes it, is declined anyway';
+    const reading = (ignored: boolean): Plan => ({ ...before, observations: [{ value: 33, name: null, kind: 'observe', ignored, blocks: [], idle }] }) as unknown as Plan;
+    const told = `0 regions changed: reading %33 ${idle}`;
+    expect(difference(reading(true), reading(false))).toBe(told);
+    expect(difference(reading(false), reading(true))).toBe(told);
+    expect(difference(reading(false), reading(false))).toBe('0 regions changed');
   });
   it.each([['stablehlo', 'reference'], ['home', 'here']])('never subtracts times of %s on %s', (consumer, machine) => {
     expect(difference(before, plan(consumer, machine, 0.45e-3, 'declined'))).toBe(

@@ -94,6 +94,12 @@ def test_check_is_quiet_where_nothing_is_to_be_told_and_one_line_for_a_target(pr
     assert "\x1b" not in out
 
 
+def test_a_value_to_observe_is_named_by_its_number_as_it_is_written(project, capsys):
+    shown = [check(capsys, "plan", "model.py:plain", "--observe", value) for value in ("4", "%4")]
+    assert shown[0] == shown[1]
+    assert "%4 by this question alone" in shown[0]
+
+
 def test_check_fails_on_the_codes_it_is_asked_to(project, capsys):
     assert "TP101" in check(capsys, "check", "model.py:observed", "--fail-on", "TP101", status=1)
     check(capsys, "check", "model.py:observed", "--fail-on", "TP1xx,TP3xx", status=1)

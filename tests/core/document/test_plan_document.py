@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+import topos_core as tp
+from examples import transformer_block
 from tests.core.document.models import KERNEL, Model, document
 from topos_core.cost.work import Work
 from topos_core.document import codec
@@ -329,6 +331,21 @@ def test_an_asked_for_observation_has_a_row_behind_the_tapes() -> None:
     assert r["reason"] == "blocked: `turned @ w` is read by this question alone; the faster form never makes it"
     [finding] = [f for f in found["findings"] if f["code"] == "TP101"]
     assert finding["headline"].endswith(" is read by this question alone")
+
+
+def test_a_declined_region_names_the_observation_that_would_block_it_too() -> None:
+    found = tp.plan(transformer_block.block, machine="reference", observe=(33,)).document()
+    r = region(found, "multi_head_attention")
+    [row] = r["would_block"]
+    assert (r["verdict"], r["code"], r["observations"], r["paths"]) == ("declined", "TP204", [], [])
+    assert (
+        "`x @ project`, which it never makes, is read by this question alone: that would block it if it were not declined"
+        in r["details"]
+    )
+    observation = found["observations"][row]
+    assert (observation["value"], observation["blocks"], observation["would_block"]) == (33, [], [r["id"]])
+    assert observation["idle"] == "blocks nothing: multi head attention, which never makes it, is declined anyway"
+    assert all(f["code"] != "TP101" for f in found["findings"])
 
 
 def test_numbers_that_json_cannot_hold_become_null() -> None:

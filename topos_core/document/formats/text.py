@@ -181,7 +181,7 @@ def _effect(observation: Document, regions: Sequence[Document]) -> str:
         for name, values in region["named"].items():
             if region["verdict"] == "taken" and observation["value"] in values:
                 return f"kept: {name} of {region['id']}"
-    return "blocks nothing"
+    return observation.get("idle") or phrases.blocks_nothing(())  # older documents do not say more
 
 
 def title_of(region: Document) -> str:

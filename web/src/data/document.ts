@@ -62,6 +62,8 @@ export interface Region extends Span {
   envelope: { relative: number; absolute: number; probe: string } | null;
   observations: number[];
   paths: number[][];
+  /** Of a declined region, the observations that would block it if what declines it fell; older documents have none. */
+  would_block?: number[];
   /** Values outside that read a computed inner value. */
   readers?: number[];
   nearest_free: number | null;
@@ -81,6 +83,8 @@ export interface Observation extends Span {
   asked?: boolean;
   value_span: Span | null;
   blocks: string[];
+  /** Says that it blocks nothing, and which declined regions it would; older documents have none. */
+  idle?: string | null;
 }
 
 export interface Edit {

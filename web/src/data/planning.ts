@@ -1,6 +1,6 @@
 /** A plan's regions by id, by op and by scope: what the panes and the drawing look up. */
 
-import type { Changes, Counts, Plan, Region, Verdict } from './document';
+import type { Changes, Counts, Observation, Plan, Region, Verdict } from './document';
 import { ops, seconds } from './figures';
 import type { Tree } from './scopes';
 
@@ -79,7 +79,16 @@ export function difference(before: Plan, after: Plan): string {
     old.delete(region.id);
   }
   count += old.size;
-  return `${count} region${count === 1 ? '' : 's'} changed${times(before, after)}`;
+  return `${count} region${count === 1 ? '' : 's'} changed${times(before, after)}${count === 0 ? idle(before, after) : ''}`;
+}
+
+/** Says why the value that is read now, or no longer, changes nothing. */
+function idle(before: Plan, after: Plan): string {
+  const asked = (plan: Plan): Observation[] => plan.observations.filter((o) => o.kind !== 'output' && !o.ignored);
+  const without = (some: Observation[], others: Observation[]): Observation[] => some.filter((o) => !others.some((one) => one.value === o.value));
+  const [was, is] = [asked(before), asked(after)];
+  const [found] = [...without(is, was), ...without(was, is)];
+  return found?.idle ? `: reading ${found.name ?? `%${found.value}`} ${found.idle}` : '';
 }
 
 function times(before: Plan, after: Plan): string {

@@ -246,7 +246,8 @@ export class Viewer {
       void this.profiling.fromServer();
       if (!diff) await this.whatif.again();
     } catch (error) {
-      this.fail(error);
+      if (error instanceof Refusal && error.status === 409) setTimeout(() => void this.refresh()); // traced again meanwhile
+      else this.fail(error);
     } finally {
       if (turn === this.loading) {
         this.busy = null;
