@@ -132,6 +132,9 @@ CASES = {
     "batch_norm_training, rows": Case(batch_norm_rows, ((2048, 256),)),
     "batch_norm_inference": Case(known_norm, (IMAGE, *[(32,)] * 4)),
     "attention": Case(lambda q, k, v: nn.attention(q, k, v), ((8, 4, 256, 64),) * 3, 3, 400 << 10),
+    "attention, few queries": Case(
+        lambda q, k, v: nn.attention(q, k, v), ((8, 4, 63, 64), *[(8, 4, 256, 64)] * 2), 3, 400 << 10
+    ),
     "multi_head_attention": Case(block, ((8, 128, 256),), 1, 400 << 10),
     "rotary_embedding": Case(rotary, ((4, 8, 256, 64),)),
     "cross_entropy": Case(lambda x, y: nn.cross_entropy(x, y), (ROWS, ROWS), 2),

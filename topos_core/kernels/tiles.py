@@ -10,6 +10,8 @@ from topos_core.kernels.host import Host
 class Tiles(NamedTuple):
     """Rows and registers per row of the tiles: `tall` for many rows, `short` for a few, one row wide as `flat`.
 
+    `middle` ones have every width up to theirs: they take rows of a few registers, such as an attention's values, without a
+    tile of a single register, which waits for its loads.
     `chain` is how many products an accumulator adds before it is flushed: a sum's error grows with its chain.
     """
 
@@ -18,6 +20,8 @@ class Tiles(NamedTuple):
     short: int
     short_vectors: int
     flat_vectors: int
+    middle: int
+    middle_vectors: int
     chain: int = 512
 
     @property
@@ -28,4 +32,4 @@ class Tiles(NamedTuple):
 
 def tiles(host: Host) -> Tiles:
     """Keeps rows * vectors + vectors + 1 within the registers."""
-    return Tiles(8, 3, 4, 6, 8) if host.registers == 32 else Tiles(4, 3, 4, 3, 8)
+    return Tiles(8, 3, 4, 6, 8, 6, 4) if host.registers == 32 else Tiles(4, 3, 4, 3, 8, 4, 3)

@@ -4,6 +4,7 @@ import pytest
 import topos_core as tp
 from tests.core.kernels.check import close
 from topos_core import nn
+from topos_core.kernels.attention.offering import FEW_QUERIES
 from topos_core.kernels.home.manifest import prepare
 from topos_core.kernels.host import host
 from topos_core.run.interpreter import interpret
@@ -53,7 +54,21 @@ def test_blocks_of_queries(rows):
     check(plain, heads((2, 2), rows, rows, 16))
 
 
-@pytest.mark.parametrize("length", [2, 31, 32, 33, 100])
+@pytest.mark.parametrize("queries", [FEW_QUERIES - 1, FEW_QUERIES, FEW_QUERIES + 1])
+@pytest.mark.parametrize("width", [LANES, 2 * LANES + 1])
+def test_few_queries_and_many(queries, width):
+    # many have the values laid out; they may lie in any order
+    check(plain, heads((2,), queries, 40, 16, width))
+    q, k, v = heads((2,), queries, 40, 16, width)
+    check(lambda q, k, v: nn.attention(q, k, v.swapaxes(-1, -2)), [q, k, np.ascontiguousarray(v.swapaxes(-1, -2))])
+
+
+@pytest.mark.parametrize("registers", range(1, 11))
+def test_values_of_so_many_registers(registers):
+    check(plain, heads((1,), FEW_QUERIES + 1, 20, 8, registers * LANES))
+
+
+@pytest.mark.parametrize("length", [2, 5, 6, 7, 31, 32, 33, 36, 37, 100])
 @pytest.mark.parametrize("extra", [0, 7])
 def test_causal(length, extra):
     check(lambda q, k, v: nn.attention(q, k, v, causal=True), heads((2, 3), length, length + extra, 16))
@@ -61,7 +76,8 @@ def test_causal(length, extra):
 
 @pytest.mark.parametrize("spare", [0, 1, 4, 15, 16, 40])
 @pytest.mark.parametrize("width", [1, 7, 42, 48])
-def test_values_near_the_end_of_their_memory_are_not_read_past_it(width, spare):
+@pytest.mark.parametrize("queries", [9, FEW_QUERIES])
+def test_values_near_the_end_of_their_memory_are_not_read_past_it(queries, width, spare):
     # the page behind the one that holds the last value cannot be read
     import ctypes
     import mmap
@@ -72,7 +88,7 @@ def test_values_near_the_end_of_their_memory_are_not_read_past_it(width, spare):
     libc = ctypes.CDLL(None, use_errno=True)
     assert libc.mprotect(ctypes.c_void_p(base + 4 * page), page, 0) == 0
     try:
-        q, k, v = heads((1,), 9, 33, 16, width)
+        q, k, v = heads((1,), queries, 33, 16, width)
         at_end = np.frombuffer(region, np.float32, v.size, 4 * page - 4 * (v.size + spare)).reshape(v.shape)
         at_end[...] = v
         check(plain, (q, k, at_end))

@@ -24,6 +24,8 @@ TESTS = (
     "test_depthwise_pointwise.py::test_biases_and_activations",
     "test_cores.py::test_norms_along_columns",
     "test_losses.py::test_add_norm_normalises_the_sum_before_it_was_rounded",
+    "test_attention.py::test_few_queries_and_many",
+    "test_attention.py::test_causal",
     "test_multi_head_attention.py::test_biases_and_a_mask",
     "test_gated_mlp.py::test_both_sides_in_one_product",
     "test_rotary_embedding.py::test_pairs_beside_each_other",

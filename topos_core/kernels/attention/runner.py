@@ -1,4 +1,4 @@
-"""Runs attention: keys laid out once per batch, then blocks of query rows.
+"""Runs attention: keys and values laid out once per batch, then blocks of query rows.
 
 Whatever depends on threads and strides alone is worked out once and kept as a `Cut`.
 """
@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from topos_core.kernels.attention.offering import LABELS
-from topos_core.kernels.convolution.tables import tile_table
+from topos_core.kernels.attention.offering import FEW_QUERIES, LABELS
+from topos_core.kernels.convolution.tables import middle_table
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of, aligned, carved, launch, spaced, template
 from topos_core.kernels.library import Kernel, kernel
@@ -26,7 +26,7 @@ from topos_core.tape.type import numpy_dtype
 
 SCORES_BYTES: Final = 512 << 10
 """Of a block's scores: they stay in a core's second-level cache."""
-BLOCK_ROWS: Final = 32
+BLOCK_ROWS: Final = 36
 THREAD_FLOPS: Final = 400_000
 REMEMBERED: Final = 8
 """Cuts per match; more than one is rare."""
@@ -43,7 +43,7 @@ class Cut(NamedTuple):
         copied: Bindings that are copied to dense rows first.
         result: Whether the root is written in place.
         keys, attention: The kernels' words, addresses of memory missing.
-        packed: Elements of the keys in panels.
+        packed: Elements of the keys in panels, and of the values in whole registers; 0 where they stay in place.
         checks: Items of the first kernel.
         keep: What the words point at.
     """
@@ -53,7 +53,7 @@ class Cut(NamedTuple):
     result: bool
     keys: array[int]
     attention: array[int]
-    packed: int
+    packed: tuple[int, int]
     checks: int
     keep: tuple[Any, ...]
 
@@ -83,23 +83,20 @@ class Runner:
         if not result.size:
             return
         arrays = {name: self._typed(name, bindings[name]) for name in LABELS if name in bindings}
-        key = (
-            threads,
-            result.strides,
-            self._may_overhang(arrays["v"]),
-            *(values.strides for values in arrays.values()),
-        )
+        beside = self._are_laid_out(arrays["v"])
+        key = (threads, result.strides, beside, *(values.strides for values in arrays.values()))
         cut = self.cuts.get(key)
         if cut is None:
-            cut = self._cut(threads, arrays, result)
+            cut = self._cut(threads, arrays, result, beside)
             if len(self.cuts) < REMEMBERED:
                 self.cuts[key] = cut
         for name in cut.copied:
-            arrays[name] = self._copy(name, arrays[name])
-        packed, checks = carved(self.dtype, [cut.packed])[0], np.empty(cut.checks)
+            arrays[name] = copied_rows(arrays[name], self.facts.layouts[name], self.facts, LABELS[name])
+        packed, checks = carved(self.dtype, cut.packed), np.empty(cut.checks)
         block = array("q", cut.keys)
         block[_K["k"]], block[_K["v"]] = address_of(arrays["k"]), address_of(arrays["v"])
-        block[_K["packed"]], block[_K["checks"]] = address_of(packed), address_of(checks)
+        block[_K["packed"]], block[_K["beside"]] = (address_of(each) for each in packed)
+        block[_K["checks"]] = address_of(checks)
         launch(self.pack, block, cut.threads)
         causal = self.causal if self.causal is not None and self._leaves_out(arrays, checks) else None
         target = result if cut.result else np.empty(self._result_shape(), self.dtype)
@@ -109,12 +106,19 @@ class Runner:
             result[...] = cast_array(shaped.reshape(result.shape), result.dtype)
 
     def _attend(
-        self, cut: Cut, arrays: Mapping[str, np.ndarray], packed: np.ndarray, target: np.ndarray, causal: str | None
+        self,
+        cut: Cut,
+        arrays: Mapping[str, np.ndarray],
+        packed: list[np.ndarray],
+        target: np.ndarray,
+        causal: str | None,
     ) -> None:
         block = array("q", cut.attention)
         scratch = Scratch(block[_A["slot_bytes"]] * cut.threads)
-        for place, values in (("q", arrays["q"]), ("v", arrays["v"]), ("packed", packed), ("out", target)):
-            block[_A[place]] = address_of(values)
+        keys, values = packed
+        given = {"q": arrays["q"], "packed": keys, "v": values if values.size else arrays["v"], "out": target}
+        for place, operand in given.items():
+            block[_A[place]] = address_of(operand)
         for name, place in self._masks():
             block[_A[place]] = 0 if name == causal else address_of(arrays[name])
         block[_A["causal"]] = int(causal is not None)
@@ -141,30 +145,22 @@ class Runner:
         finite += [name for name in ("bias", "drop") if name in arrays]
         return all(bool(np.isfinite(arrays[name]).all()) for name in finite)
 
-    def _copy(self, name: str, values: np.ndarray) -> np.ndarray:
-        """Copies to dense rows; tiles read whole registers of values, so those get room behind them."""
-        dense = copied_rows(values, self.facts.layouts[name], self.facts, LABELS[name])
-        if name != "v" or dense.shape[-1] % self._lanes() == 0:
-            return dense
-        padded = np.zeros((*dense.shape[:-1], dense.shape[-1] + -dense.shape[-1] % self._lanes()), self.dtype)
-        padded[..., : dense.shape[-1]] = dense
-        return padded
-
-    def _may_overhang(self, values: np.ndarray) -> bool:
-        """Tells whether a register may be read at every row's start: the page of the last element holds what lies behind it."""
-        over = -self.facts.extents["e"] % self._lanes() * values.itemsize
-        if not over:
+    def _are_laid_out(self, values: np.ndarray) -> bool:
+        """Tells whether values are laid out: tiles read whole registers, and what lies behind the last row may not be readable."""
+        if self.facts.extents["i"] >= FEW_QUERIES:
             return True
+        over = self._overhang() * values.itemsize
+        if not over:
+            return False
         last = sum((extent - 1) * stride for extent, stride in zip(values.shape, values.strides, strict=True))
         end = address_of(values) + last + values.itemsize
-        return values.size > 0 and min(values.strides) >= 0 and (end - 1) // PAGE == (end - 1 + over) // PAGE
+        return values.size == 0 or min(values.strides) < 0 or (end - 1) // PAGE != (end - 1 + over) // PAGE
 
-    def _rows(self, name: str, values: np.ndarray) -> Rows | None:
-        if name == "v" and not self._may_overhang(values):
-            return None
-        return rows_of(values, self.facts.layouts[name], self.facts, LABELS[name])
+    def _overhang(self) -> int:
+        """Counts the elements of a row's last register that are behind the row."""
+        return -self.facts.extents["e"] % self._lanes()
 
-    def _cut(self, threads: int, arrays: Mapping[str, np.ndarray], result: np.ndarray) -> Cut:
+    def _cut(self, threads: int, arrays: Mapping[str, np.ndarray], result: np.ndarray, beside: bool) -> Cut:
         extents, slot = self.facts.extents, self._slot()
         batch = extents["b"]
         flops = 2 * batch * extents["i"] * extents["j"] * (extents["d"] + extents["e"])
@@ -173,35 +169,38 @@ class Runner:
         rows: dict[str, Rows] = {}
         copied = set()
         for name, values in arrays.items():
-            found = self._rows(name, values)
+            found = rows_of(values, self.facts.layouts[name], self.facts, LABELS[name])
             if found is None:
                 copied.add(name)
-                count, elements = (extents[label] for label in LABELS[name])
-                elements += -elements % self._lanes() if name == "v" else 0
-                found = dense_rows(batch, count, elements)
+                found = dense_rows(batch, *(extents[label] for label in LABELS[name]))
             rows[name] = found
         out = None
         if result.dtype == self.dtype:
             out = rows_of(result, self.facts.result, self.facts, ("i", "e"))
         in_place = out is not None
         out = out if out is not None else dense_rows(batch, extents["i"], extents["e"])
-        # keys that several batches share are laid out once
+        # keys and values that several batches share are laid out once
         pairs, which = np.unique(np.stack([rows["k"].at, rows["v"].at]), axis=1, return_inverse=True)
         k_at, v_at = (np.ascontiguousarray(places) for places in pairs)
         width, panels = self._panels()
         step = panels * extents["d"] * width
-        packed_at = np.ascontiguousarray(which.reshape(-1).astype(np.int64) * step)
+        beside = beside or ("v" in copied and self._overhang() > 0)
+        pitch = extents["e"] + self._overhang() if beside else 0
+        packed_at, beside_at = (
+            np.ascontiguousarray(which.reshape(-1).astype(np.int64) * each) for each in (step, extents["j"] * pitch)
+        )
+        v_read = Rows(beside_at, pitch) if beside else rows["v"]
         blocks = -(-extents["i"] // slot["block_rows"])
         constants = self.facts.constants
         numbers = np.array([constants["scale"], constants.get("fill", 0.0), constants.get("rescale", 1.0)])
         numbers = numbers.astype(self.dtype)
         key_offsets = np.arange(extents["d"], dtype=np.int64) * width
-        value_offsets = np.arange(extents["j"], dtype=np.int64) * rows["v"].row
-        table = tile_table(self._name())
+        value_offsets = np.arange(extents["j"], dtype=np.int64) * v_read.row
+        table = middle_table(self._name())
         keys = template(KEYS, {
             "items": len(k_at) * panels, "keys": extents["j"], "width": extents["d"], "value_width": extents["e"],
             "panel_keys": width, "panels": panels, "k_at": address_of(k_at), "k_row": rows["k"].row,
-            "v_at": address_of(v_at), "v_row": rows["v"].row,
+            "v_at": address_of(v_at), "v_row": rows["v"].row, "value_pitch": pitch,
         })  # fmt: skip
         masks: dict[str, int] = {}
         for name, word in self._masks():
@@ -209,8 +208,8 @@ class Runner:
         attention = template(ATTENTION, {
             **slot, **masks, "items": batch * blocks, "blocks": blocks, "queries": extents["i"], "keys": extents["j"],
             "width": extents["d"], "values": extents["e"], "panel_keys": width, "q_at": address_of(rows["q"].at),
-            "q_row": rows["q"].row, "packed_at": address_of(packed_at), "v_at": address_of(rows["v"].at),
-            "v_row": rows["v"].row, "out_at": address_of(out.at), "out_row": out.row,
+            "q_row": rows["q"].row, "packed_at": address_of(packed_at), "v_at": address_of(v_read.at),
+            "out_at": address_of(out.at), "out_row": out.row,
             "fill_scaled": int(self.facts.options["fill_scaled"] == "yes"),
             "keep_value": 0 if self.facts.options["mask"] == "hides" else 1, "numbers": address_of(numbers),
             "key_offsets": address_of(key_offsets), "value_offsets": address_of(value_offsets),
@@ -218,8 +217,8 @@ class Runner:
         })  # fmt: skip
         return Cut(
             threads=threads, copied=frozenset(copied), result=in_place, keys=keys,
-            attention=attention, packed=len(k_at) * step, checks=len(k_at) * panels,
-            keep=(rows, out, k_at, v_at, packed_at, numbers, key_offsets, value_offsets, table),
+            attention=attention, packed=(len(k_at) * step, len(k_at) * extents["j"] * pitch), checks=len(k_at) * panels,
+            keep=(rows, out, k_at, v_at, packed_at, v_read, numbers, key_offsets, value_offsets, table),
         )  # fmt: skip
 
     def _result_shape(self) -> tuple[int, int, int]:
@@ -227,20 +226,22 @@ class Runner:
 
     def _panels(self) -> tuple[int, int]:
         """Gives how many keys a panel holds, and how many panels there are."""
-        keys = self.facts.extents["j"]
-        width = min(tiles(host()).tall_vectors, -(-keys // self._lanes())) * self._lanes()
-        return width, -(-keys // width)
+        registers = -(-self.facts.extents["j"] // self._lanes())
+        vectors = -(-registers // -(-registers // tiles(host()).middle_vectors))
+        return vectors * self._lanes(), -(-registers // vectors)
 
     def _slot(self) -> dict[str, int]:
         """Lays out a worker's memory: a tile's block, sums of rows, a tile's sums, scores."""
-        size, tall = self.dtype.itemsize, tiles(host()).tall
+        size, height, queries = self.dtype.itemsize, tiles(host()).middle, self.facts.extents["i"]
         width, panels = self._panels()
         pitch = panels * width + self._lanes()  # off the power of two, so that rows do not meet in one cache set
-        rows = max(tall, min(BLOCK_ROWS, SCORES_BYTES // (pitch * size)) // tall * tall)
+        most = max(height, min(BLOCK_ROWS, SCORES_BYTES // (pitch * size)))
+        rows = -(-queries // -(-queries // most))  # blocks of one size
+        rows += -rows % height
         totals_at = aligned(8 * len(TILE))
         sums_at = totals_at + aligned(8 * rows)
-        scores_at = sums_at + aligned(tall * tiles(host()).tall_vectors * self._lanes() * size)
-        slot = aligned(scores_at + (rows + tall) * pitch * size)
+        scores_at = sums_at + aligned(height * tiles(host()).middle_vectors * self._lanes() * size)
+        slot = aligned(scores_at + rows * pitch * size)
         return {
             "block_rows": rows, "pitch": pitch, "totals_at": totals_at, "sums_at": sums_at, "scores_at": scores_at,
             "slot_bytes": slot,

@@ -1,7 +1,7 @@
 """Attention of a block of query rows: scores in tiles, softmax in the cache, values in tiles.
 
 A block's whole rows of scores stay in the second-level cache, so there is nothing to rescale. With `causal`, keys behind
-the last query of a block are left out.
+the last query of a tile are left out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def kernel(host: Host, dtype: str) -> Any:
     load, store = loader(scalar), storer(scalar)
     load_double, store_double = loader(SCALARS["f64"]), storer(SCALARS["f64"])
     load_flag = loader(SCALARS["u8"])
-    tall, tall_vectors, chain = tiles(host).tall, tiles(host).tall_vectors, tiles(host).chain
+    height, most, chain = tiles(host).middle, tiles(host).middle_vectors, tiles(host).chain
     multiply = row_map(host, scalar, (1,), lambda emitter, operands: emitter.mul(*operands), values=1)
     scale_and_add = row_map(host, scalar, (1, 1), _scaled, values=1)
     add = row_map(host, scalar, (1, 1), lambda emitter, operands: emitter.add(*operands))
@@ -72,18 +72,24 @@ def kernel(host: Host, dtype: str) -> Any:
             put(block, "sums_stride", pitch)
             put(block, "steps", width)
             for panel in range((seen + panel_keys - 1) // panel_keys):
-                vectors = (smaller(panel_keys, seen - panel * panel_keys) + lanes - 1) // lanes
                 put(block, "right", packed + panel * width * panel_keys * size)
-                for row in range(0, rows, tall):
-                    put(block, "rows", smaller(tall, rows - row))
+                for row in range(0, rows, height):
+                    within = seen - panel * panel_keys
+                    if get(args, "causal") != 0:
+                        within = smaller(keys, start + row + height) - panel * panel_keys
+                        if within <= 0:
+                            continue
+                    vectors = (smaller(panel_keys, within) + lanes - 1) // lanes
+                    put(block, "rows", smaller(height, rows - row))
                     put(block, "left", q + row * get(args, "q_row") * size)
                     put(block, "sums", scores + (row * pitch + panel * panel_keys) * size)
                     call(word(table, vectors), block, 0)
             for row in range(rows):
                 line = scores + row * pitch * size
-                count = seen
+                count = read = seen
                 if get(args, "causal") != 0:
                     count = smaller(keys, start + row + 1)
+                    read = smaller(keys, start + row // height * height + height)
                 store_double(total, row, 0.0)
                 if plain == 1:
                     scaled_powers(line, total + row * 8, line, scale, number(largest(line, count) * scale), count)
@@ -115,29 +121,34 @@ def kernel(host: Host, dtype: str) -> Any:
                 if get(args, "drop") != 0:
                     at = word(get(args, "drop_at"), batch) + (start + row) * get(args, "drop_row")
                     drop(line, line, get(args, "drop") + at * size, count)
-                if seen > count:
-                    clear(line + count * size, number(0), seen - count)
+                if read > count:
+                    clear(line + count * size, number(0), read - count)
             v = get(args, "v") + word(get(args, "v_at"), batch) * size
             out = get(args, "out") + (word(get(args, "out_at"), batch) + start * get(args, "out_row")) * size
             put(block, "left_stride", pitch)
             column = 0
             while column < values:
-                vectors = smaller(tall_vectors, (values - column + lanes - 1) // lanes)
+                left = (values - column + lanes - 1) // lanes
+                parts = (left + most - 1) // most
+                vectors = (left + parts - 1) // parts
                 put(block, "right", v + column * size)
                 put(block, "sums_stride", vectors * lanes)
                 put(block, "sums", sums)
-                for row in range(0, rows, tall):
-                    put(block, "rows", smaller(tall, rows - row))
+                for row in range(0, rows, height):
+                    put(block, "rows", smaller(height, rows - row))
+                    read = seen
+                    if get(args, "causal") != 0:
+                        read = smaller(keys, start + row + height)
                     step = 0
-                    while step < seen:
+                    while step < read:
                         put(block, "left", scores + (row * pitch + step) * size)
                         put(block, "offsets", get(args, "value_offsets") + step * 8)
-                        put(block, "steps", smaller(chain, seen - step))
+                        put(block, "steps", smaller(chain, read - step))
                         put(block, "resume", step)
                         call(word(table, vectors), block, 0)
                         step += chain
                     put(block, "resume", 0)
-                    for k in range(smaller(tall, rows - row)):
+                    for k in range(smaller(height, rows - row)):
                         multiply(
                             out + ((row + k) * get(args, "out_row") + column) * size, sums + k * vectors * lanes * size,
                             number(rescale / load_double(total, row + k)), smaller(vectors * lanes, values - column),

@@ -31,7 +31,7 @@ put = writer(TILE)
 
 def kernel(host: Host, dtype: str) -> Any:
     """Makes the kernel (block, worker) of a `CONTRACTION` block."""
-    tall, tall_vectors, short, short_vectors, flat_vectors, chain = tiles(host)
+    tall, tall_vectors, short, short_vectors, flat_vectors, _, _, chain = tiles(host)
     lanes, size = host.lanes(dtype), SCALARS[dtype].bytes
     load, store = loader(SCALARS[dtype]), storer(SCALARS[dtype])
     masked = 1 if host.masked else 0

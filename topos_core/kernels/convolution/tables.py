@@ -33,6 +33,16 @@ def tile_table(dtype: str, activation: str = "none") -> np.ndarray:
     return table
 
 
+def middle_table(dtype: str) -> np.ndarray:
+    """Collects the middle tiles, by registers per row."""
+    shapes = tiles(host())
+    table = np.zeros(1 + shapes.middle_vectors, np.int64)
+    for vectors in range(1, 1 + shapes.middle_vectors):
+        table[vectors] = kernel("tile", dtype, f"{shapes.middle}x{vectors}").address
+    table.flags.writeable = False
+    return table
+
+
 def packed_table(dtype: str) -> np.ndarray:
     """Collects the tall tiles whose left operand is packed, by registers per row."""
     shapes = tiles(host())

@@ -252,9 +252,10 @@ KEYS: Final = (
     "k", "k_at", "k_row",  # k_at: address of i64[batches], elements; a key's width is dense
     "v", "v_at", "v_row",
     "packed",  # address of [batches, panels, width, panel_keys]
+    "beside", "value_pitch",  # address of [batches, keys, value_pitch]: values in rows of whole registers; 0 where they stay in place
     "checks",  # address of f64[items]: 0 where everything is finite, else NaN
 )  # fmt: skip
-"""Words of the layout of keys."""
+"""Words of the layout of keys and values."""
 
 ATTENTION: Final = (
     "counter",
@@ -264,7 +265,7 @@ ATTENTION: Final = (
     "panel_keys",
     "q", "q_at", "q_row",  # `_at`: address of i64[batch], elements; widths are dense
     "packed", "packed_at",
-    "v", "v_at", "v_row",
+    "v", "v_at",  # rows of whole registers
     "mask", "mask_at", "mask_row",  # added; 0 for none
     "keep", "keep_at", "keep_row",  # bytes; 0 for none
     "keep_value",  # 1 where a flag keeps a score, 0 where it hides it
@@ -276,7 +277,7 @@ ATTENTION: Final = (
     "fill_scaled",  # 1 fills before the scale
     "numbers",  # address of scale, fill and the factor of every weight
     "key_offsets", "value_offsets",  # addresses of i64[width] and i64[keys]
-    "tiles",  # as in `CONTRACTION`
+    "tiles",  # address of the middle tiles' addresses, by registers per row
     "pitch",  # elements between rows of scores
     "scratch", "slot_bytes",
     "totals_at", "sums_at", "scores_at",  # bytes into a slot; the tile's block stands at its start
