@@ -240,6 +240,36 @@ def test_a_link_holds_panes_and_views_too(open_page: Open) -> None:
     assert other.get_by_role("button", name="Candidates").get_attribute("aria-pressed") == "true"
 
 
+def test_a_link_holds_where_a_reader_stands(open_page: Open, browser: Any) -> None:
+    page, served, _ = open_page(norms())
+    page.get_by_role("searchbox").fill("op:mul")
+    for _ in range(2):
+        page.get_by_role("searchbox").press("Enter")
+    page.locator(".twist").first.click()
+    for chip in page.locator(".filters button").all():
+        chip.click()
+    page.locator(".why .place, [data-testid=why] a").first.click()
+    page.get_by_role("button", name="Phases").click()
+    page.get_by_role("button", name="Differences").click()
+    page.wait_for_function("() => /hit=2/.test(location.hash) && /differences/.test(location.hash)")
+    stands = """() => [document.querySelector('.found').textContent, document.querySelectorAll('[role=treeitem]').length,
+        document.querySelector('[data-testid=regions]')?.textContent ?? document.querySelector('[aria-labelledby=regions-title]').textContent,
+        document.querySelectorAll('.source .place').length, [...document.querySelectorAll('[aria-pressed=true]')].map((b) => b.textContent).join(), location.hash]"""
+    known = page.evaluate(stands)
+    assert known[0].startswith("2 of ")
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    try:
+        other = context.new_page()
+        other.goto(served.url + page.evaluate("location.hash"))
+        other.locator("[data-box]").first.wait_for()
+        expect(other.locator(".found")).to_have_text(known[0])
+        other.get_by_test_id("phases").wait_for()
+        other.wait_for_function("known => location.hash === known", arg=known[-1])
+        assert other.evaluate(stands) == known
+    finally:
+        context.close()
+
+
 def test_the_plan_before_the_last_save_can_be_compared_with(open_page: Open) -> None:
     page, served, planner = open_page(convolution(observed=True))
     edited = convolution(observed=False)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { firstView, fullest, held, wholeView } from '../src/state/camera';
+import { firstView, fullest, held, MAP_EDGE, mapOf, wholeView } from '../src/state/camera';
 import { read } from '../src/state/url';
 
 const WINDOW = { width: 780, height: 820 };
@@ -38,16 +38,27 @@ describe('the first view', () => {
   it('shows all of a small drawing in the middle', () => {
     expect(firstView({ width: 600, height: 600 }, WINDOW, op)).toEqual({ k: 1.1, x: 60, y: 80 });
   });
-  it('shows all of the width of a drawing that is wide and tall, from its top on', () => {
-    const { x, y, k } = firstView({ width: 1247, height: 4000 }, WINDOW, op);
-    expect(k).toBeCloseTo(724 / 1247);
+  it('shows all of the width of a drawing that is wide and tall, from its top on and beside its map', () => {
+    const drawing = { width: 1247, height: 4000 };
+    const { x, y, k } = firstView(drawing, WINDOW, op);
+    const map = mapOf(drawing, WINDOW)!;
+    expect(k).toBeCloseTo((724 - map.width) / 1247);
     expect([x, y]).toEqual([expect.closeTo(28), 28]);
+    expect(x + drawing.width * k).toBeLessThan(WINDOW.width - map.width - MAP_EDGE);
+  });
+  it('needs no room for a map where all is in view', () => {
+    const drawing = { width: 1200, height: 800 };
+    expect(firstView(drawing, WINDOW, op).k).toBeCloseTo(724 / 1200);
+  });
+  it('leaves no room for a map in a window that has none', () => {
+    expect(mapOf({ width: 1247, height: 4000 }, { width: 400, height: 800 })).toBeNull();
   });
   it('leaves nothing but margin beyond the edges of a drawing that is wider', () => {
     const drawing = { width: 4000, height: 4000 };
     expect(firstView(drawing, WINDOW, { ...op, x: 0 })).toEqual({ k: 0.66, x: 28, y: 28 });
-    expect(firstView(drawing, WINDOW, { ...op, x: 3900 }).x).toBeCloseTo(780 - 28 - 2640);
-    expect(firstView(drawing, WINDOW, { ...op, x: 1940 }).x).toBeCloseTo(390 - 2000 * 0.66);
+    const free = 780 - mapOf(drawing, WINDOW)!.width;
+    expect(firstView(drawing, WINDOW, { ...op, x: 3900 }).x).toBeCloseTo(free - 28 - 2640);
+    expect(firstView(drawing, WINDOW, { ...op, x: 1940 }).x).toBeCloseTo(free / 2 - 2000 * 0.66);
   });
   it('shows a closed scope that holds most of the model in the middle', () => {
     const { y } = firstView({ width: 700, height: 9000 }, WINDOW, { ...op, kind: 'scope', y: 4480 });

@@ -56,6 +56,7 @@ describe('the URL', () => {
   it.each<View>([
     {}, { plan: 'cd7b115c', selection: 'r:convolution/3f/enc.l0/0', query: 'op:a b&c=d', camera: [-12, 40, 0.75] },
     { open: ['+/layers/layer × 40', '-/a,b'], shown: { '/x=y/layer × 3': 2 }, observe: [1, 2], ignore: [0], off: ['softmax'], consumer: 'stablehlo', machine: 'a100', filter: ['blocked'], compare: 'cd7b115c@previous' },
+    { query: 'matmul', hit: 3, filter: [], order: 'measured', unmeasured: true, unfolded: ['+/net/layer × 3'], kernel: 2, generated: true, differences: true, file: 'a,b/net&.py', place: [3, 0, 3, 12] },
   ])('brings back %j', (view) => {
     expect(read(`#${write(view)}`)).toEqual({ ...Object.fromEntries(Object.keys(read('')).map((key) => [key, undefined])), ...view });
   });
@@ -64,6 +65,8 @@ describe('the URL', () => {
     expect(read('#observe=x,-1,3').observe).toEqual([3]);
     expect(read('#shown=a=-1,b=1.5,c=2').shown).toEqual({ c: 2 });
     expect(read('#show=blocked,nothing').filter).toEqual(['blocked']);
+    expect(read('#place=1,2,x,4').place).toBeUndefined();
+    expect([read('#hit=0').hit, read('#hit=1.5').hit, read('#order=x').order]).toEqual([undefined, undefined, undefined]);
   });
 });
 

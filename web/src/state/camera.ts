@@ -19,11 +19,13 @@ const LARGEST_FIRST = 1.1;
 const SMALL = 0.2;
 /** Type of 8 px: smaller is a picture, not a text. */
 export const READABLE = 0.66;
-/** Type of 7 px, which is legible: all of the width beats a size that is easier to read. */
-const LEGIBLE = 0.56;
+/** Type of 6.5 px, which is legible: all of the width beside the map beats a size that is easier to read. */
+const LEGIBLE = 0.52;
 /** Pixels of the drawing that stay in view, whatever moves it. */
 const KEPT = 64;
 const MARGIN = 28;
+/** Pixels between the map and the window's edges. */
+export const MAP_EDGE = 12;
 
 /** The camera that an address asks for, where it can be one. */
 export function cameraOf(values: readonly number[] | undefined): [number, number, number] | undefined {
@@ -49,6 +51,13 @@ export function wholeView(drawing: Size, window: Size): Camera {
   return centred(drawing, window, Math.min(LARGEST_FIRST, wholeZoom(drawing, window, 20)));
 }
 
+/** How large the map of a drawing is, which lies in the window's lower right corner; tall drawings have a strip. Null: no room for one. */
+export function mapOf(drawing: Size, window: Size): Size | null {
+  if (window.width < 420 || window.height < 240) return null;
+  const height = Math.min(window.height * 0.4, Math.max(60, Math.min(220, (drawing.height / drawing.width) * 120)));
+  return { width: Math.max(44, Math.min(130, window.width * 0.2, (drawing.width / drawing.height) * height)), height };
+}
+
 /** A box of the drawing. */
 export interface Part extends Size {
   kind: 'op' | 'scope' | 'frame';
@@ -58,12 +67,15 @@ export interface Part extends Size {
 
 /**
  * The view that a plan opens with: all of the drawing where that can be read, else all of its width, else as much as can be read of
- * `start`: a closed scope in the middle, anything else below the drawing's top. Nothing but margin lies beyond an edge in view.
+ * `start`: a closed scope in the middle, anything else below the drawing's top. Nothing but margin lies beyond an edge in view, and where
+ * not all is, the map lies beside it.
  */
-export function firstView(drawing: Size, window: Size, start: Part): Camera {
-  const whole = wholeZoom(drawing, window, MARGIN);
+export function firstView(drawing: Size, whole: Size, start: Part): Camera {
+  const all = wholeZoom(drawing, whole, MARGIN);
+  if (all >= READABLE || (all >= LEGIBLE && all === (whole.width - 2 * MARGIN) / drawing.width)) return centred(drawing, whole, Math.min(LARGEST_FIRST, all));
+  const window = { ...whole, width: whole.width - (mapOf(drawing, whole)?.width ?? 0) };
   const across = (window.width - 2 * MARGIN) / drawing.width;
-  const k = whole >= READABLE ? Math.min(LARGEST_FIRST, whole) : across >= LEGIBLE ? Math.min(0.9, across) : READABLE;
+  const k = across >= LEGIBLE ? Math.min(0.9, across) : READABLE;
   const middle = start.kind === 'scope' ? start.y + start.height / 2 : 0;
   return { k, x: about(start.x + start.width / 2, drawing.width, window.width, k), y: about(middle, drawing.height, window.height, k) };
 }

@@ -2,9 +2,12 @@
 
 import type { Span } from '../data/document';
 
+export type Theme = 'auto' | 'light' | 'dark';
+
 interface Kept {
   editor: string;
   wheelZooms: boolean;
+  theme: Theme;
 }
 
 export class Settings {
@@ -12,6 +15,8 @@ export class Settings {
   editor = $state('vscode://file/{path}:{line}:{column}');
   /** Whether the wheel zooms without Ctrl. */
   wheelZooms = $state(false);
+  /** The colours; `auto` is what the system has. */
+  theme = $state<Theme>('auto');
 
   constructor() {
     try {
@@ -19,17 +24,24 @@ export class Settings {
     } catch {
       // no storage here, or someone else's text in it: the defaults stand
     }
+    this.colour();
   }
 
   /** Changes settings; tells whether the browser keeps them. */
   change(settings: Partial<Kept>): boolean {
     Object.assign(this, settings);
+    this.colour();
     try {
-      localStorage.setItem('topos', JSON.stringify({ editor: this.editor, wheelZooms: this.wheelZooms }));
+      localStorage.setItem('topos', JSON.stringify({ editor: this.editor, wheelZooms: this.wheelZooms, theme: this.theme }));
       return true;
     } catch {
       return false; // private windows refuse storage
     }
+  }
+
+  private colour(): void {
+    if (this.theme === 'auto') delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = this.theme;
   }
 
   /** A link that opens the user's editor at a place below a folder. */
@@ -43,6 +55,9 @@ export class Settings {
 }
 
 function known(stored: unknown): Partial<Kept> {
-  const { editor, wheelZooms } = (stored ?? {}) as Partial<Kept>;
-  return { ...(typeof editor === 'string' ? { editor } : {}), ...(typeof wheelZooms === 'boolean' ? { wheelZooms } : {}) };
+  const { editor, wheelZooms, theme } = (stored ?? {}) as Partial<Kept>;
+  return {
+    ...(typeof editor === 'string' ? { editor } : {}), ...(typeof wheelZooms === 'boolean' ? { wheelZooms } : {}),
+    ...(theme === 'light' || theme === 'dark' ? { theme } : {}),
+  };
 }

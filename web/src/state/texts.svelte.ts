@@ -6,17 +6,15 @@ import type { Viewer } from './viewer.svelte';
 export class Texts {
   sources = $state.raw<ReadonlyMap<number, string>>(new Map());
   emitted = $state.raw<{ key: string; text: string | null; error: string | null } | null>(null);
-  /** A place that the reader asked to see, besides the selection's own. */
-  place = $state.raw<Span | null>(null);
-  private file = $state<string | null>(null);
 
   constructor(private readonly viewer: Viewer) {}
 
   /** The file that the Source pane shows: the reader's choice, else the selection's. */
   shownPath = $derived.by((): string => {
     const { region, selection, model, skeleton } = this.viewer;
-    if (this.place) return this.place.path;
-    if (this.file !== null) return this.file;
+    const { place, file } = this.viewer.showing;
+    if (place) return place.path;
+    if (file !== null) return file;
     if (region) return region.path;
     if (selection?.kind === 'op') return model?.span(selection.value)?.path ?? '';
     return skeleton?.target.replace(/:[^:]*$/, '') ?? '';
@@ -28,17 +26,12 @@ export class Texts {
     this.emitted = null;
   }
 
-  /** Lets the selection choose the file again. */
-  followSelection(): void {
-    [this.place, this.file] = [null, null];
-  }
-
   showFile(path: string): void {
-    [this.place, this.file] = [null, path];
+    [this.viewer.showing.place, this.viewer.showing.file] = [null, path];
   }
 
   showPlace(span: Span): void {
-    this.place = span;
+    this.viewer.showing.place = { path: span.path, line: span.line, column: span.column, end_line: span.end_line, end_column: span.end_column };
   }
 
   async load(path: number): Promise<void> {

@@ -19,12 +19,28 @@ export interface View {
   ignore?: number[];
   off?: string[];
   query?: string;
+  /** Which of its hits, from 1. */
+  hit?: number;
   filter?: Verdict[];
   compare?: string;
   pane?: Pane;
   memory?: boolean;
   phases?: boolean;
   candidates?: boolean;
+  /** Whether the profile that the server has stays off the drawing. */
+  unmeasured?: boolean;
+  /** The order of the list of regions, where it is not by loss. */
+  order?: 'measured';
+  /** Scopes that are unfolded in the tree, as `open` names them. */
+  unfolded?: string[];
+  /** Which kernel of the region, and whether as LLVM IR. */
+  kernel?: number;
+  generated?: boolean;
+  /** Whether phases show differences. */
+  differences?: boolean;
+  /** The file that is shown instead of the selection's, and a place in it: line, column, and those of its end. */
+  file?: string;
+  place?: number[];
   /** Horizontal and vertical shift, and zoom. */
   camera?: [number, number, number];
 }
@@ -44,12 +60,21 @@ export function write(view: View): string {
     ['ignore', list(view.ignore)],
     ['off', list(view.off)],
     ['q', view.query && encodeURIComponent(view.query)],
-    ['show', list(view.filter)],
+    ['hit', view.hit?.toString()],
+    ['show', view.filter?.length === 0 ? 'none' : list(view.filter)],
     ['compare', view.compare && encodeURIComponent(view.compare)],
     ['pane', view.pane],
     ['memory', view.memory && '1'],
     ['phases', view.phases && '1'],
     ['candidates', view.candidates && '1'],
+    ['unmeasured', view.unmeasured && '1'],
+    ['order', view.order],
+    ['tree', list(view.unfolded)],
+    ['kernel', view.kernel?.toString()],
+    ['ir', view.generated && '1'],
+    ['differences', view.differences && '1'],
+    ['file', view.file && encodeURIComponent(view.file)],
+    ['place', list(view.place)],
     ['at', view.camera?.map((v, i) => (i === 2 ? v.toFixed(3) : v.toFixed(0))).join(',')],
   ];
   return parts.flatMap(([name, value]) => (value ? [`${name}=${value}`] : [])).join('&');
@@ -67,13 +92,18 @@ export function read(fragment: string): View {
   };
   const texts = (name: string): string[] | undefined => parts.get(name)?.split(',').map(decoded);
   const numbers = (name: string): number[] | undefined => texts(name)?.map(Number).filter((n) => Number.isInteger(n) && n >= 0);
+  const one = (name: string): number | undefined => numbers(name)?.find((n) => n > 0);
+  const place = numbers('place');
   const shown = texts('shown')?.map((one) => [one.slice(0, one.lastIndexOf('=')), Number(one.slice(one.lastIndexOf('=') + 1))] as const);
   return {
     plan: text('plan'), selection: text('sel'), open: texts('open'),
     shown: shown && Object.fromEntries(shown.filter(([, i]) => Number.isInteger(i) && i >= 0)),
     consumer: text('consumer'), fidelity: text('fidelity'), machine: text('machine'), observe: numbers('observe'), ignore: numbers('ignore'),
-    off: texts('off'), query: text('q'), filter: shownVerdicts(texts('show')), compare: text('compare'),
+    off: texts('off'), query: text('q'), hit: one('hit'), filter: shownVerdicts(texts('show')), compare: text('compare'),
     pane: PANES.find((pane) => pane === parts.get('pane')), memory: parts.has('memory') || undefined, phases: parts.has('phases') || undefined, candidates: parts.has('candidates') || undefined,
+    unmeasured: parts.has('unmeasured') || undefined, order: parts.get('order') === 'measured' ? 'measured' : undefined, unfolded: texts('tree'),
+    kernel: one('kernel'), generated: parts.has('ir') || undefined, differences: parts.has('differences') || undefined,
+    file: text('file'), place: place?.length === 4 ? place : undefined,
     camera: cameraOf(parts.get('at')?.split(',').map(Number)),
   };
 }

@@ -3,7 +3,7 @@
  * of their own. Longer than most because loading, selecting and opening end in the same few fields.
  */
 
-import type { Failure, Plan, PlanState, Region, Skeleton, Verdict } from '../data/document';
+import { VERDICTS, type Failure, type Plan, type PlanState, type Region, type Skeleton, type Verdict } from '../data/document';
 import { byLoss } from '../data/figures';
 import { Model } from '../data/model';
 import { PlanIndex } from '../data/planning';
@@ -20,6 +20,7 @@ import { nameOf, openNames, openOf, type Selection, selectionOf, shownNames, sho
 import { openedAtFirst, reveal } from './opening';
 import { Profiling } from './profiling.svelte';
 import { Settings } from './settings.svelte';
+import { Showing } from './showing.svelte';
 import { Texts } from './texts.svelte';
 import { Tracing } from './tracing.svelte';
 import { type Pane, read, write, type View } from './url';
@@ -49,8 +50,6 @@ export class Viewer {
   compared = $state.raw<Comparison | null>(null);
   memory = $state(false);
   phases = $state(false);
-  /** Whether regions are listed by what they were measured to take. */
-  byMeasured = $state(false);
   /** What stands below the source. */
   pane = $state<Pane | null>(null);
   camera = $state.raw<Camera>({ x: 24, y: 24, k: 1 });
@@ -92,10 +91,11 @@ export class Viewer {
     const found = search.active
       ? shown.filter((r) => r.nodes.some((value) => search.hits.has(value)) || (search.terms ?? []).every((t) => regionHolds(t, r) !== t.negated))
       : shown;
-    return this.byMeasured && this.profiling.profile ? [...found].sort((a, b) => this.profiling.of(b) - this.profiling.of(a) || a.root - b.root) : byLoss(found);
+    return this.showing.byMeasured && this.profiling.profile ? [...found].sort((a, b) => this.profiling.of(b) - this.profiling.of(a) || a.root - b.root) : byLoss(found);
   });
 
   readonly settings = new Settings();
+  readonly showing = new Showing();
   readonly whatif = new WhatIf(this);
   readonly texts = new Texts(this);
   readonly kernels = new Kernels(this);
@@ -122,8 +122,7 @@ export class Viewer {
 
   async start(): Promise<void> {
     this.wanted = read(location.hash);
-    this.query = this.wanted.query ?? '';
-    if (this.wanted.filter) this.filter = new Set(this.wanted.filter);
+    this.asks(this.wanted);
     const opened = new Promise<void>((resolve) => {
       this.source.listen((event) => {
         if (event.kind === 'open') resolve();
@@ -258,19 +257,25 @@ export class Viewer {
 
   /** What survives a reload of an edited file: keys, not numbers. */
   private remember(): View {
-    return { selection: this.selectionText(), open: openNames(this.tree, this.open, this.firstOpen), shown: shownNames(this.tree, this.shown) };
+    const { selection, open, shown, hit, order, unfolded, differences, file } = this.view();
+    return { selection, open, shown, query: this.query, hit, order, unfolded, differences, file };
+  }
+
+  /** Searches and filters as a view does, and shows the panes that it shows. */
+  private asks(view: View): void {
+    this.query = view.query ?? '';
+    this.filter = new Set(view.filter ?? VERDICTS);
+    [this.pane, this.memory, this.phases, this.candidates] = [view.pane ?? null, view.memory ?? false, view.phases ?? false, view.candidates ?? false];
+    this.profiling.drawn = !view.unmeasured;
   }
 
   private restore(view: View): void {
     const tree = this.tree!;
     this.open = openOf(view.open ?? [], tree, this.firstOpen);
     this.shown = shownOf(view.shown ?? {}, tree);
-    if (view.pane !== undefined) this.pane = view.pane;
-    this.memory ||= view.memory ?? false;
-    this.phases ||= view.phases ?? false;
-    this.candidates ||= view.candidates ?? false;
     if (view.camera) this.camera = { x: view.camera[0], y: view.camera[1], k: view.camera[2] };
     this.selection = this.parseSelection(view.selection);
+    this.showing.restore(view, tree, this.skeleton?.paths ?? []);
   }
 
   fail(error: unknown): void {
@@ -291,9 +296,10 @@ export class Viewer {
     const { consumer, fidelity, machine, observe, ignore, off } = this.whatif.options;
     return {
       plan: this.planId ?? undefined, selection: this.selectionText(), open: openNames(this.tree, this.open, this.firstOpen), shown: shownNames(this.tree, this.shown),
-      consumer, fidelity, machine, observe, ignore, off, query: this.query || undefined,
+      ...this.showing.view(this.tree), consumer, fidelity, machine, observe, ignore, off, query: this.query || undefined,
       filter: this.filter.size === 4 ? undefined : [...this.filter], compare: this.compared?.name,
       pane: this.pane ?? undefined, memory: this.memory || undefined, phases: this.phases || undefined, candidates: this.candidates || undefined,
+      unmeasured: !this.profiling.drawn || undefined,
       camera: [this.camera.x, this.camera.y, this.camera.k],
     };
   }
@@ -301,7 +307,9 @@ export class Viewer {
   /** Reads everything that `view` is made of, so that an effect follows it, and makes nothing of it. */
   touch(): void {
     const { planId, selection, open, shown, query, filter, compared, camera, pane, memory, phases, candidates } = this;
-    void [planId, selection, open, shown, query, filter, compared, camera, pane, memory, phases, candidates, this.whatif.options];
+    void [planId, selection, open, shown, query, filter, compared, camera, pane, memory, phases, candidates, this.whatif.options, this.profiling.drawn];
+    void this.showing.view(null);
+    void this.showing.unfolded;
   }
 
   url(): string {
@@ -311,8 +319,13 @@ export class Viewer {
   private async follow(): Promise<void> {
     if (location.hash === this.url()) return;
     this.wanted = read(location.hash);
+    this.asks(this.wanted);
     if (this.wanted.plan && this.wanted.plan !== this.planId) await this.refresh();
-    else if (this.tree) {
+    else if (this.planId !== null && this.wanted.compare !== this.compared?.name) {
+      this.selection = null;
+      this.renumber = true;
+      await this.show(this.planId);
+    } else if (this.tree) {
       if (this.whatif.allowed) await this.whatif.follow(optionsOf(this.wanted));
       this.restore(this.wanted);
       this.wanted = {};
@@ -334,13 +347,13 @@ export class Viewer {
   selectRegion(id: string, bring = true): void {
     const region = this.index?.byId.get(id);
     if (!region) return;
-    this.texts.followSelection();
+    this.showing.followSelection();
     this.selection = { kind: 'region', id };
     if (bring) void this.bring(region.root);
   }
 
   selectOp(value: number, bring = true): void {
-    this.texts.followSelection();
+    this.showing.followSelection();
     this.selection = { kind: 'op', value };
     if (bring) void this.bring(value);
   }
