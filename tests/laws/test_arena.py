@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -178,6 +179,19 @@ def test_random_programs_keep_their_bits_in_the_arena() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_random_plans_keep_their_bits_in_the_arena(seed: int) -> None:
     check_drawn(seed, cost="always", fidelity=("fast", "exact")[seed % 2])
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
+@pytest.mark.parametrize("extents", ["5,5,5", "5,5,17", "1,5,5"])
+def test_a_value_that_is_read_in_several_orders_is_not_written_over(extents: str, order: tuple[int, ...]) -> None:
+    def program(x: Any) -> Any:
+        made = np.concatenate([x[:, :, :1], x[:, :, 1:]], axis=2)  # which the sum reads last
+        return made * 2 - made.transpose(order) if made.transpose(order).shape == made.shape else made * 2
+
+    tape = tp.trace(program, f"f32[{extents}]")
+    for cost, off in (("always", ()), ("always", patterns()), ("model", ())):
+        plan = tp.plan(tape, fidelity="exact", cost=cost, off=tuple(off)).data
+        check(plan, inputs_of(tape, 0))
 
 
 def test_values_lie_where_the_plan_says() -> None:

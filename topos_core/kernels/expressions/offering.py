@@ -62,14 +62,18 @@ def offer_expression(tape: Tape, match: Match, terms: Terms, kernel: str) -> Off
 
 
 def _in_place(tape: Tape, match: Match) -> tuple[str, ...]:
-    """Lists the bindings that have the one result's type and axes: the loops load an element before they store it."""
+    """Lists the bindings that have the one result's type and axes: the loops load an element before they store it.
+
+    A value that is read along other axes too (`x + x.swapaxes(0, 1)`) is not among them.
+    """
     facts: ExpressionFacts = match.facts
     if facts.reduced or len(facts.results) != 1:
         return ()
     root, axes = tape.ops[match.root].type, tuple(str(axis) for axis in range(len(facts.extents)))
+    elsewhere = {value for name, value in match.bindings.items() if facts.layouts[name].roles != axes}
     return tuple(
         name for name, value in match.bindings.items()
-        if tape.ops[value].type == root and facts.layouts[name].roles == axes
+        if tape.ops[value].type == root and value not in elsewhere
     )  # fmt: skip
 
 
