@@ -58,11 +58,13 @@ class Kernel:
 
     @property
     def loaded(self) -> Loaded:
-        """Gives the code; loading it twice does no harm."""
-        found = self._loaded
-        if found is None:
-            found = self._loaded = self._load()
-        return found
+        """Gives the code. Threads that meet here have it loaded once each, and all use the first: addresses of it are handed out."""
+        if self._loaded is None:
+            found = self._load()
+            with _alone():
+                if self._loaded is None:
+                    self._loaded = found
+        return self._loaded
 
     @property
     def address(self) -> int:

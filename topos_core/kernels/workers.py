@@ -42,7 +42,7 @@ def run_on(threads: int, job: Kernel, block: array[int]) -> None:
         job: A kernel of a block whose first word is the address of its counters, for one worker.
         block: Its argument block.
     """
-    crew = _crew(os.getpid())
+    crew = _crews().get(os.getpid()) or _hired(os.getpid())
     if not crew.busy.acquire(blocking=False):
         job.call(block.buffer_info()[0], 0)
         return
@@ -53,9 +53,17 @@ def run_on(threads: int, job: Kernel, block: array[int]) -> None:
 
 
 @cache
-def _crew(process: int) -> _Crew:
-    """Gives the process' crew; a forked child hires its own."""
-    return _Crew()
+def _crews() -> dict[int, _Crew]:
+    """Keeps each process' crew; a forked child hires its own."""
+    return {}
+
+
+_crews()  # before any thread can need it
+
+
+def _hired(process: int) -> _Crew:
+    """Gives the process' crew that is hired first: threads may meet here, and a crew is one for all."""
+    return _crews().setdefault(process, _Crew())
 
 
 def ask() -> tuple[Kernel, Kernel]:

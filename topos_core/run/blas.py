@@ -52,9 +52,18 @@ def blas_threads(count: int) -> Iterator[None]:
 
 
 @cache
+def _settings() -> dict[int, _Setting]:
+    return {}
+
+
+_settings()  # before any thread can need it
+
+
 def _setting(process: int) -> _Setting:
     """Finds a process' loaded BLAS once: the scan of loaded libraries takes milliseconds. NumPy's is loaded by now.
 
-    A forked child has none of the threads that wanted something, and may have met the lock taken.
+    A forked child has none of the threads that wanted something, and may have met the lock taken. Threads that meet here
+    have one setting: a second one would take the first one's number for the caller's own.
     """
-    return _Setting()
+    known = _settings()
+    return known.get(process) or known.setdefault(process, _Setting())

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from topos_core.kernels import bodies
+from topos_core.kernels import bodies, workers
 from topos_core.kernels.library import SIGNATURE, Kernel, Loaded
 from topos_core.kernels.processors import apart, current_processor
 from topos_core.kernels.workers import MOST, run_on
+from topos_core.run import blas
 
 
 def job(function):
@@ -72,6 +73,49 @@ def test_callers_that_meet_finish_each_by_itself():
     for caller in callers:
         caller.join()
     assert failures == []
+
+
+def met(call, threads=4):
+    """Calls something from several threads at once and gives what each got."""
+    start, found = threading.Barrier(threads), []
+
+    def work():
+        start.wait(10)
+        found.append(call())
+
+    callers = [threading.Thread(target=work) for _ in range(threads)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    return found
+
+
+def test_callers_that_meet_at_an_unloaded_kernel_get_the_same_code():
+    """The code of what is loaded once too often is freed, whoever has its address."""
+    loading = threading.Barrier(4)
+    real = job(lambda block, slot: None)
+
+    def load():
+        loading.wait(10)
+        return Loaded(*real.loaded[:2], object())
+
+    shared = Kernel("job", (), load)
+    engines = met(lambda: shared.loaded.engine)
+    assert {id(engine) for engine in engines} == {id(shared.loaded.engine)}
+
+
+@pytest.mark.parametrize(("module", "name", "made"), [(workers, "_hired", "_Crew"), (blas, "_setting", "_Setting")])
+def test_callers_that_meet_first_share_one(monkeypatch, module, name, made):
+    both, nobody = threading.Barrier(2, timeout=10), -1
+
+    class Slow(getattr(module, made)):
+        def __init__(self):
+            both.wait()
+
+    monkeypatch.setattr(module, made, Slow)
+    first, second = met(lambda: getattr(module, name)(nobody), 2)
+    assert first is second
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
