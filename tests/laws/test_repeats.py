@@ -36,8 +36,7 @@ def test_random_layers_are_found_as_if_each_were_searched():
 
 
 def test_random_blocks_that_nothing_keeps_apart_are_found_as_if_each_were_searched():
-    for seed in range(SEEDS):
-        shortened_and_equal(joined(seed))
+    assert sum(shortened_and_equal(joined(seed)) for seed in range(SEEDS)) > 0
 
 
 @pytest.mark.conformance
@@ -50,5 +49,5 @@ def test_many_random_layers_are_found_as_if_each_were_searched():
 @pytest.mark.conformance
 @pytest.mark.timeout(3600)
 def test_many_random_blocks_that_nothing_keeps_apart_are_found_as_if_each_were_searched():
-    for seed in range(SEEDS, MANY):
-        shortened_and_equal(joined(seed))
+    left_out = sum(shortened_and_equal(joined(seed)) for seed in range(SEEDS, MANY))
+    assert left_out >= (MANY - SEEDS) // 20
