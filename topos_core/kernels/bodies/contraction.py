@@ -117,7 +117,10 @@ def kernel(host: Host, dtype: str) -> Any:
                 call(get(args, "producer"), block, get(args, "produced"))
             position = first
             while position < last:
-                block_vectors = smaller((last - position + lanes - 1) // lanes, widest)
+                left_over = (last - position + lanes - 1) // lanes
+                block_vectors = smaller(left_over, widest)
+                if left_over == tall_vectors + 1 and widest == tall_vectors:
+                    block_vectors = 2  # a tile of one register waits for its loads
                 end = smaller(last, position + block_vectors * lanes)
                 source = get(args, "right") + (right + position) * size
                 offsets = get(args, "offsets")
