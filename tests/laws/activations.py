@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from topos_core import nn
-from topos_core.recording.elementary import erf
+from topos_core.recording.elementary import erf, logsumexp
 
 Function = Callable[[Any], Any]
 
@@ -176,6 +176,10 @@ SOFTMAXES: Final[Mapping[str, Function]] = {
     "log softmax, unshifted": logs,
     "log softmax of columns": lambda x: logs(x.T).T,
     "powers of log softmax, unshifted": lambda x: np.exp(logs(x)),
+    "by logsumexp": lambda x: x - logsumexp(x, -1, keepdims=True),
+    "powers, by logsumexp": lambda x: np.exp(x - logsumexp(x, -1, keepdims=True)),
+    "columns by logsumexp": lambda x: (x.T - logsumexp(x.T, 0)).T,
+    "loss by logsumexp": lambda x: -(x - logsumexp(x, -1, keepdims=True))[np.arange(len(x)), np.zeros(len(x), int)],
     "loss of a class": lambda x: -logs(x)[np.arange(len(x)), np.zeros(len(x), int)],
     "loss of another class": lambda x: -logs(x)[np.arange(len(x)), np.ones(len(x), int)],
     "attention": lambda x: shifted(x) @ np.ones((3, 2), np.float32),

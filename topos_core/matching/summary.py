@@ -48,6 +48,15 @@ def core_facts(found: Found, **options: str) -> CoreFacts | None:
     )
 
 
+def shift_of(found: Found) -> str:
+    """Says how a softmax that subtracts the maximum does so: `yes`, or `finite` where the op logsumexp does, if it is finite.
+
+    At +inf each is another result: NaN throughout, or in its own place only.
+    """
+    ops = found.keys.tape.ops
+    return "finite" if any(ops[value].name == "logsumexp" for value in found.interior) else "yes"
+
+
 def evaluated(
     holes: Mapping[str, str],
     facts: CoreFacts,

@@ -40,6 +40,7 @@ from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.solving import close
 from topos_core.matching.summary import core_facts, evaluated
+from topos_core.patterns.log_softmax import FORMS
 from topos_core.tape.tape import Tape
 
 if TYPE_CHECKING:
@@ -168,11 +169,10 @@ def _of_rows(found: Found, hole: str, logs: Found | None) -> CoreFacts | None:
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
     by_number, reduction = facts.options["target"] == "class", facts.options["reduction"]
-    is_shifted = facts.options["shifted"] == "yes"
+    log_softmax = FORMS[facts.options["shifted"]]
 
     def loss(logits: Any, target: Any) -> Any:
-        shifted = logits - logits.max(1, keepdims=True) if is_shifted else logits
-        logs = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+        logs = log_softmax(logits)
         each = by_class(logs, target, np.arange(logits.shape[1])) if by_number else -(target * logs).sum(1)
         return each if reduction == "none" else each.sum() if reduction == "sum" else each.mean()
 

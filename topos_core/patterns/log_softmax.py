@@ -20,7 +20,7 @@ Source
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from topos_core.matching.declared import Lookalike, Term, anchor, difference
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
-from topos_core.matching.summary import core_facts, evaluated
+from topos_core.matching.summary import core_facts, evaluated, shift_of
 from topos_core.recording.elementary import logsumexp
 from topos_core.tape.tape import Tape
 
@@ -59,6 +59,15 @@ def of_softmax(x: Any) -> Any:
     return anchor(np.log(powers / powers.sum(-1, keepdims=True)))
 
 
+def by_logsumexp(x: Any) -> Any:
+    """With the op for the logarithm of the sum, which shifts by the maximum where that is finite."""
+    return x - logsumexp(x, -1, keepdims=True)
+
+
+FORMS: Final = {"yes": formula, "no": unshifted, "finite": by_logsumexp}
+"""What is computed, by `shifted`."""
+
+
 def guarded(x: Any, epsilon: float) -> Any:
     """With something added to the sum, which makes no row sum to one."""
     shifted = x - x.max(-1, keepdims=True)
@@ -66,14 +75,13 @@ def guarded(x: Any, epsilon: float) -> Any:
 
 
 def facts(found: Found) -> CoreFacts | None:
-    """Gives the facts of a match; `shifted` says whether the maximum is subtracted first: at +inf that is another result."""
-    return core_facts(found, shifted="no" if found.template.form is unshifted else "yes")
+    """Gives the facts of a match; `shifted` says whether the maximum is subtracted first (`summary.shift_of`)."""
+    return core_facts(found, shifted="no" if found.template.form is unshifted else shift_of(found))
 
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
-    form = formula if facts.options["shifted"] == "yes" else unshifted
-    return evaluated(TERM.holes, facts, arrays, "k n", form)
+    return evaluated(TERM.holes, facts, arrays, "k n", FORMS[facts.options["shifted"]])
 
 
 def work(tape: Tape, match: Match) -> Work:
@@ -110,10 +118,6 @@ def _maximum_last(x: Any) -> Any:
     return x - (np.log(np.exp(x - most).sum(0)) + most)
 
 
-def _by_logsumexp(x: Any) -> Any:
-    return x - logsumexp(x, 1, keepdims=True)
-
-
 def _base_two(x: Any) -> Any:
     shifted = x - x.max(axis=-1, keepdims=True)
     return shifted - np.log2(np.exp(shifted).sum(axis=-1, keepdims=True))
@@ -130,7 +134,7 @@ PATTERN = Pattern(
     examples=(
         Example("textbook", _textbook, {"x": "f32[4,6]"}),
         Example("maximum added to the logarithm", _maximum_last, {"x": "f32[6,6]"}),
-        Example("by logsumexp", _by_logsumexp, {"x": "f32[4,6]"}),
+        Example("by logsumexp", by_logsumexp, {"x": "f32[4,6]"}),
     ),
     counterexamples=(Example("logarithm to base 2", _base_two, {"x": "f32[4,6]"}, "constant"),),
     term=TERM,

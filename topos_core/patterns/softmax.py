@@ -33,7 +33,8 @@ from topos_core.matching.declared import Lookalike, Term, anchor, difference
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
-from topos_core.matching.summary import core_facts, evaluated
+from topos_core.matching.summary import core_facts, evaluated, shift_of
+from topos_core.recording.elementary import logsumexp
 from topos_core.tape.tape import Tape
 
 
@@ -66,9 +67,15 @@ def by_logarithm_unshifted(x: Any) -> Any:
     return np.exp(x - np.log(anchor(np.exp(x).sum(-1, keepdims=True))))
 
 
+def by_logsumexp(x: Any) -> Any:
+    """As the powers of what x has above the op for that logarithm, which shifts by the maximum where that is finite."""
+    return np.exp(x - logsumexp(x, -1, keepdims=True))
+
+
 def facts(found: Found) -> CoreFacts | None:
-    """Gives the facts of a match; `shifted` says whether the maximum is subtracted first: at +inf that is another result."""
-    return core_facts(found, shifted="no" if found.template.form in (unshifted, by_logarithm_unshifted) else "yes")
+    """Gives the facts of a match; `shifted` says whether the maximum is subtracted first (`summary.shift_of`)."""
+    is_unshifted = found.template.form in (unshifted, by_logarithm_unshifted)
+    return core_facts(found, shifted="no" if is_unshifted else shift_of(found))
 
 
 def guarded(x: Any, epsilon: float) -> Any:
@@ -79,7 +86,7 @@ def guarded(x: Any, epsilon: float) -> Any:
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
-    form = formula if facts.options["shifted"] == "yes" else unshifted
+    form = {"yes": formula, "no": unshifted, "finite": by_logsumexp}[facts.options["shifted"]]
     return evaluated(TERM.holes, facts, arrays, "k n", form)
 
 

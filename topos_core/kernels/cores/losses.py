@@ -107,7 +107,7 @@ def squared_stage(facts: CoreFacts, dtype: str) -> Stage:
 
 def cross_entropy(facts: CoreFacts, dtype: str) -> CrossEntropy:
     """Compiles the kernel of a cross entropy."""
-    unshifted = facts.options["target"] == "class" and facts.options["shifted"] == "no"
+    unshifted = facts.options["target"] == "class" and facts.options["shifted"] != "yes"
     variant = "unshifted" if unshifted else facts.options["target"]
     return CrossEntropy(facts, entropy_reads(facts, dtype), kernel("cross_entropy", computed(dtype), variant))
 
