@@ -48,7 +48,23 @@ def unified(factors: Sequence[Kid]) -> list[Kid]:
             roots.append(kid)
         else:
             total[key] = Kid(func, map_, exponent)
-    return in_order((*total.values(), *roots), lambda kid: (kid.func.number, -kid.weight, str(kid.map)))
+    merged = (*total.values(), *roots)
+    if any(_is_even_power_of_size(kid) for kid in merged):
+        return unified([_unsigned(kid) for kid in merged])
+    return in_order(merged, lambda kid: (kid.func.number, -kid.weight, str(kid.map)))
+
+
+def _is_even_power_of_size(kid: Kid) -> bool:
+    """Says whether it is `|x|` to an even power, which is x to that power, bit for bit."""
+    func = kid.func
+    return kid.weight % 2 == 0 and func.kind == "apply" and func.name == "abs" and func.kids[0].weight == 1
+
+
+def _unsigned(kid: Kid) -> Kid:
+    if not _is_even_power_of_size(kid):
+        return kid
+    inner = kid.func.kids[0]
+    return Kid(inner.func, composed(inner.map, kid.map), kid.weight)
 
 
 def _mul(keys: Keys, value: int, op: Op) -> Key | None:
@@ -192,6 +208,15 @@ def power_of_logarithm(keys: Keys, value: int, op: Op) -> Key | None:
     return factor, keys.recast(view, made.func, outward(made.places, len(made.func.shape)))
 
 
+def magnitude(keys: Keys, value: int, op: Op) -> Key | None:
+    """`|c * y|` is itself where c is positive and y never negative; else a function applied."""
+    (operand,) = op.operands
+    coefficient = keys.coefficients[operand]
+    if isinstance(coefficient, float) and coefficient > 0 and is_never_negative(keys.funcs[operand]):
+        return coefficient, keys.views[operand]
+    return applied(keys, value, op)
+
+
 def is_never_negative(func: Func) -> bool:
     """Says whether a function is 0, positive or NaN everywhere, by its last steps: squares, powers of e, magnitudes and their sums."""
     match func.kind:
@@ -204,7 +229,8 @@ def is_never_negative(func: Func) -> bool:
         case "product":
             return all(float(kid.weight / 2).is_integer() for kid in func.kids)
         case "reduce":
-            return func.name == "sum" and all(float(kid.weight / 2).is_integer() for kid in func.kids)
+            powers = (float(kid.weight / 2).is_integer() or is_never_negative(kid.func) for kid in func.kids)
+            return func.name == "sum" and all(powers)
     return False
 
 
@@ -214,6 +240,7 @@ def _holds(power: Coefficient, number: Coefficient) -> bool:
 
 
 RULES: Final[Mapping[str, Rule]] = {
+    "abs": magnitude,
     "exp": power_of_logarithm,
     "mul": _mul,
     "div": _div,

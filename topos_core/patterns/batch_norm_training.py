@@ -16,9 +16,9 @@ Differs from the recorded ops
     Where scale is infinite: the kernel folds mean and scale into a factor and a summand, which gives NaN for a recorded infinity.
 
 Not recognised
-    Means of f16 by np.mean beside np.var, which sums in f16 around a mean of its own (it is told).
-    A one-pass variance `mean(x^2) - mean^2` (another formula: it cancels), statistics merged from several partial
-    batches, a norm over a single element.
+    Means of f16 by np.mean beside np.var, which sums in f16 around a mean of its own (it is told). A one-pass variance
+    `mean(x^2) - mean^2` (another formula: it cancels), bounded by 0 or not (it is told), statistics merged from several
+    partial batches, a norm over a single element.
 
 Source
     Ioffe and Szegedy, Batch Normalization (arXiv 1502.03167), algorithm 1.
@@ -61,6 +61,14 @@ def folded(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     return x * k - mean * k if shift is None else x * k + (shift - mean * k)
 
 
+def centred_again(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """With the variance of what is centred, which centres it once more."""
+    centred = x - mark(x.mean(0, keepdims=True), "mean")
+    again = centred - centred.mean(0, keepdims=True)
+    variance = anchor(mark((again * again).mean(0, keepdims=True), "variance"))
+    return _affine(centred / np.sqrt(variance + epsilon), scale, shift)
+
+
 def widened_f16(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     """With the means of f16 that NumPy computes in f32."""
     return _with_means(x, scale, shift, epsilon, "f2")
@@ -89,6 +97,13 @@ def one_pass(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     return _affine(
         (x - mean) / np.sqrt(difference((x * x).mean(0, keepdims=True) - mean * mean + epsilon)), scale, shift
     )
+
+
+def one_pass_bounded(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """The same, not below 0."""
+    mean = x.mean(0, keepdims=True)
+    variance = difference(np.maximum((x * x).mean(0, keepdims=True) - mean * mean, 0))
+    return _affine((x - mean) / np.sqrt(variance + epsilon), scale, shift)
 
 
 def facts(found: Found) -> NormFacts | None:
@@ -180,7 +195,7 @@ PATTERN = Pattern(
         optional=("scale", "shift"),
         constants=("epsilon",),
         family="norm",
-        forms=(folded, *(Form(form, silent=True) for form in (widened_f16, widened_bf16))),
+        forms=(folded, *(Form(form, silent=True) for form in (centred_again, widened_f16, widened_bf16))),
         lookalikes=(
             Lookalike(
                 epsilon_outside,
@@ -188,11 +203,14 @@ PATTERN = Pattern(
                 "epsilon added to the variance, under the root",
                 "epsilon added to the standard deviation",
             ),
-            Lookalike(
-                one_pass,
-                "one-pass-variance",
-                "the mean of (x - mean)^2",
-                "mean(x^2) - mean^2, which cancels where the mean is large",
+            *(
+                Lookalike(
+                    form,
+                    "one-pass-variance",
+                    "the mean of (x - mean)^2",
+                    "mean(x^2) - mean^2, which cancels where the mean is large",
+                )
+                for form in (one_pass, one_pass_bounded)
             ),
         ),
         worth=sums_first_axis,

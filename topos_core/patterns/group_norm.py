@@ -16,7 +16,7 @@ Differs from the recorded ops
     Where scale is infinite: the kernel folds mean and scale into a factor and a summand, which gives NaN for a recorded infinity.
 
 Not recognised
-    A one-pass variance `mean(x^2) - mean^2`.
+    A one-pass variance `mean(x^2) - mean^2`, groups cut out one by one.
 
 Source
     Wu, He, Group Normalization (arXiv 1803.08494).
@@ -43,9 +43,14 @@ from topos_core.tape.tape import Tape
 def formula(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     """Normalises `x: [n, g, c, s]` over c and s; scale and shift are [g, c]."""
     centred = x - x.mean((2, 3), keepdims=True)
-    y = centred / np.sqrt(anchor((centred * centred).mean((2, 3), keepdims=True)) + epsilon)
-    y = y if scale is None else y * scale[:, :, None]
-    return y if shift is None else y + shift[:, :, None]
+    return _affine(centred / np.sqrt(anchor((centred * centred).mean((2, 3), keepdims=True)) + epsilon), scale, shift)
+
+
+def centred_again(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """With the variance of what is centred, which centres it once more."""
+    centred = x - x.mean((2, 3), keepdims=True)
+    again = centred - centred.mean((2, 3), keepdims=True)
+    return _affine(centred / np.sqrt(anchor((again * again).mean((2, 3), keepdims=True)) + epsilon), scale, shift)
 
 
 def facts(found: Found) -> CoreFacts | None:
@@ -67,6 +72,11 @@ def work(tape: Tape, match: Match) -> Work:
     return Work((5 + len(vectors)) * root.size + 3 * groups, groups, x.bytes + sum(vectors), root.bytes)
 
 
+def _affine(y: Any, scale: Any, shift: Any) -> Any:
+    y = y if scale is None else y * scale[:, :, None]
+    return y if shift is None else y + shift[:, :, None]
+
+
 TERM = Term(
     formula=Form(formula, silent=True),
     facts=facts,
@@ -75,6 +85,7 @@ TERM = Term(
     least=frozenset(("scale", "shift")),
     constants=("epsilon",),
     family="norm",
+    forms=(Form(centred_again, silent=True),),
 )
 
 

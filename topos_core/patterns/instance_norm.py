@@ -43,9 +43,14 @@ from topos_core.tape.tape import Tape
 def formula(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     """Normalises `x: [n, c, s]` over s; scale and shift are [c]."""
     centred = x - x.mean(2, keepdims=True)
-    y = centred / np.sqrt(anchor((centred * centred).mean(2, keepdims=True)) + epsilon)
-    y = y if scale is None else y * scale[:, None]
-    return y if shift is None else y + shift[:, None]
+    return _affine(centred / np.sqrt(anchor((centred * centred).mean(2, keepdims=True)) + epsilon), scale, shift)
+
+
+def centred_again(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """With the variance of what is centred, which centres it once more."""
+    centred = x - x.mean(2, keepdims=True)
+    again = centred - centred.mean(2, keepdims=True)
+    return _affine(centred / np.sqrt(anchor((again * again).mean(2, keepdims=True)) + epsilon), scale, shift)
 
 
 def facts(found: Found) -> CoreFacts | None:
@@ -66,6 +71,11 @@ def work(tape: Tape, match: Match) -> Work:
     return Work((5 + len(vectors)) * root.size + 3 * planes, planes, x.bytes + sum(vectors), root.bytes)
 
 
+def _affine(y: Any, scale: Any, shift: Any) -> Any:
+    y = y if scale is None else y * scale[:, None]
+    return y if shift is None else y + shift[:, None]
+
+
 TERM = Term(
     formula=Form(formula, silent=True),
     facts=facts,
@@ -74,6 +84,7 @@ TERM = Term(
     least=frozenset(("scale", "shift")),
     constants=("epsilon",),
     family="norm",
+    forms=(Form(centred_again, silent=True),),
 )
 
 

@@ -11,7 +11,8 @@ Declines when
     Nothing beside the common rules.
 
 Not recognised
-    A sum that is divided by something else than the count (the sum itself is), a loss per example, a difference that broadcasts one of the values, weights per element.
+    A sum that is divided by something else than the count (the sum itself is), a loss per example, a difference that
+    broadcasts one of the values, weights per element, the variance of the difference plus its squared mean.
 
 Source
     Gauss, Theoria motus (1809).

@@ -12,7 +12,7 @@ Declines when
     x is itself centred over the same axes: that is a layer norm.
 
 Not recognised
-    An L2 norm that adds epsilon outside of the root or takes a maximum with it, a scale of `1 + weight`.
+    An L2 norm that adds epsilon outside of the root or takes a maximum with it, or has none.
 
 Source
     Zhang, Sennrich, Root Mean Square Layer Normalization (arXiv 1910.07467).

@@ -97,6 +97,11 @@ def shift_only(x, g, b):
     return d / np.sqrt((d * d).mean((0, 2, 3), keepdims=True) + 1e-5) + _c(b)
 
 
+def centred_first(x, g, b):
+    x = x - x.mean((0, 2, 3), keepdims=True)
+    return x / np.sqrt(x.var((0, 2, 3), keepdims=True) + 1e-5) * g[:, None, None] + b[:, None, None]
+
+
 def rows(x, g, b):
     d = x - x.mean(0)
     return g * d / np.sqrt((d * d).mean(0) + 1e-5) + b
@@ -127,7 +132,7 @@ def of_a_product(x, g, b):
 @pytest.mark.parametrize(
     "spelling",
     [
-        nchw, numpy_statistics, standard_deviation_is_folded, folded_affine, folded_affine_indexed, flattened_rows,
+        nchw, centred_first, numpy_statistics, standard_deviation_is_folded, folded_affine, folded_affine_indexed, flattened_rows,
         channels_to_the_end, sums_axis_by_axis, signs_turned, einsum_variance, reciprocal_count, of_a_sum, of_a_product,
     ],
 )  # fmt: skip
@@ -225,6 +230,11 @@ def sample_variance(x, g, b):
     return (x - x.mean(0)) / np.sqrt(x.var(0, ddof=1) + 1e-5) * g + b
 
 
+def one_pass_bounded(x, g, b):
+    mean = x.mean(0)
+    return (x - mean) / np.sqrt(np.maximum(0, (x * x).mean(0) - mean * mean) + 1e-5) * g + b
+
+
 def one_pass(x, g, b):
     m = x.mean(0)
     return (x - m) / np.sqrt((x * x).mean(0) - m * m + 1e-5) * g + b
@@ -248,7 +258,7 @@ def another_power(x, g, b):
 @pytest.mark.parametrize(
     ("program", "code"),
     [
-        (outside, "eps-outside-root"), (sample_variance, "divisor"), (one_pass, "one-pass-variance"),
+        (outside, "eps-outside-root"), (sample_variance, "divisor"), (one_pass, "one-pass-variance"), (one_pass_bounded, "one-pass-variance"),
         (cast_inside, "cast"), (scale_per_element, "axis"), (another_power, "exponent"),
     ],
 )  # fmt: skip

@@ -36,7 +36,13 @@ def affine_on_groups(x, g, b):
     return (y * g.reshape(3, 2, 1) + b.reshape(3, 2, 1)).reshape(x.shape)
 
 
-@pytest.mark.parametrize("spelling", [by_nn, flat, axes, affine_on_groups])
+def centred_first(x, g, b):
+    y = x.reshape(2, 3, -1)
+    y = y - y.mean(-1, keepdims=True)
+    return (y / np.sqrt(y.var(-1, keepdims=True) + 1e-5)).reshape(x.shape) * g[:, None, None] + b[:, None, None]
+
+
+@pytest.mark.parametrize("spelling", [by_nn, flat, axes, affine_on_groups, centred_first])
 def test_every_spelling_is_one_group_norm(spelling):
     match = check("group_norm", spelling, X)
     assert match.facts.extents == {"n": 2, "g": 3, "c": 2, "s": 20}

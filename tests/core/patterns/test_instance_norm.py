@@ -30,7 +30,12 @@ def channels_last(x, g, b):
     return (g * d / np.sqrt((d * d).mean((1, 2), keepdims=True) + 1e-5) + b).transpose(0, 3, 1, 2)
 
 
-@pytest.mark.parametrize("spelling", [by_nn, by_hand, flat, channels_last])
+def centred_first(x, g, b):
+    y = x - x.mean((2, 3), keepdims=True)
+    return y / np.sqrt(y.var((2, 3), keepdims=True) + 1e-5) * g[:, None, None] + b[:, None, None]
+
+
+@pytest.mark.parametrize("spelling", [by_nn, by_hand, flat, channels_last, centred_first])
 def test_every_spelling_is_one_instance_norm(spelling):
     match = check("instance_norm", spelling, X)
     assert match.facts.extents == {"n": 2, "c": 6, "s": 20}

@@ -16,6 +16,16 @@ def textbook(x, g, b):
     return g * (x - m) / np.sqrt(v + 1e-5) + b
 
 
+def centred_first(x, g, b):
+    x = x - x.mean(-1, keepdims=True)
+    return x / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * g + b
+
+
+def size_squared(x, g, b):
+    d = x - x.mean(-1, keepdims=True)
+    return d / np.sqrt(np.mean(np.abs(d) ** 2, -1, keepdims=True) + 1e-5) * g + b
+
+
 def inverse_root(x, g, b):
     d = x - x.mean(-1, keepdims=True)
     return d * (1 / np.sqrt((d * d).mean(-1, keepdims=True) + 1e-5)) * g + b
@@ -93,7 +103,7 @@ def gated(x, g, b):
     "spelling",
     [
         textbook, inverse_root, axes_not_kept, by_var, rows, scale_in_the_root, folded, mean_by_product, sums, transposed,
-        residual, gated, by_std_squared, by_std_times_std,
+        residual, gated, by_std_squared, by_std_times_std, centred_first, size_squared,
     ],
 )  # fmt: skip
 def test_every_spelling_is_one_layer_norm(spelling):
@@ -138,6 +148,11 @@ def sample_variance(x, g, b):
     return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True, ddof=1) + 1e-5) * g + b
 
 
+def one_pass_bounded(x, g, b):
+    mean = x.mean(-1, keepdims=True)
+    return (x - mean) / np.sqrt(np.maximum((x * x).mean(-1, keepdims=True) - mean**2, 0) + 1e-5) * g + b
+
+
 def one_pass(x, g, b):
     m = x.mean(-1, keepdims=True)
     return (x - m) / np.sqrt((x * x).mean(-1, keepdims=True) - m * m + 1e-5) * g + b
@@ -154,6 +169,7 @@ def cast_inside(x, g, b):
         (outside, "eps-outside-root"),
         (sample_variance, "divisor"),
         (one_pass, "one-pass-variance"),
+        (one_pass_bounded, "one-pass-variance"),
         (cast_inside, "cast"),
     ],
 )

@@ -8,6 +8,10 @@ from tests.core.patterns.check import check, check_not, searched
 AB = {"a": "f64[4,5]", "b": "f64[4,5]"}
 
 
+def of_sizes(a, b):
+    return np.mean(np.abs(a - b) ** 2)
+
+
 def power(a, b):
     return ((a - b) ** 2).mean()
 
@@ -44,7 +48,7 @@ def of_activations(a, b):
     return np.mean(np.square(np.tanh(a) - b))
 
 
-@pytest.mark.parametrize("spelling", [power, product, twice, flat, nested, einsum, dot, of_activations])
+@pytest.mark.parametrize("spelling", [power, product, twice, flat, nested, einsum, dot, of_sizes, of_activations])
 def test_every_spelling_is_one_loss(spelling):
     match = check("mse_loss", spelling, AB)
     assert match.facts.options == {"reduction": "mean"}

@@ -36,6 +36,10 @@ def matrix_product(x, w):
     return (y / np.sqrt((y @ y.swapaxes(1, 2)) / 6 + 1e-6)).reshape(4, 5, 6) * w
 
 
+def np_abs(x, w):
+    return x / np.sqrt((np.abs(x) * np.abs(x)).mean(-1, keepdims=True) + 1e-6) * w
+
+
 def np_square(x, w):
     return x / np.sqrt(np.mean(np.square(x), axis=-1, keepdims=True) + 1e-6) * w
 
@@ -45,7 +49,9 @@ def residual(x, w):
     return w * (y / np.sqrt((y * y).mean(-1, keepdims=True) + 1e-6))
 
 
-@pytest.mark.parametrize("spelling", [llama, quotient, axes_not_kept, einsum, l2, matrix_product, np_square, residual])
+@pytest.mark.parametrize(
+    "spelling", [llama, quotient, axes_not_kept, einsum, l2, matrix_product, np_square, np_abs, residual]
+)
 def test_every_spelling_is_one_rms_norm(spelling):
     match = check("rms_norm", spelling, X)
     assert set(match.bindings) == {"x", "scale"}
