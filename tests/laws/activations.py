@@ -167,6 +167,13 @@ def logs(x: Any) -> Any:
     return x - np.log(np.exp(x).sum(-1, keepdims=True))
 
 
+def logs_of_sums(x: Any) -> Any:
+    """Gives the logarithm of the sum of powers, shifted by the maximum where that is finite."""
+    most = x.max(-1, keepdims=True)
+    most = np.where(np.isfinite(most), most, np.zeros((), x.dtype))
+    return np.log(np.exp(x - most).sum(-1, keepdims=True)) + most
+
+
 SOFTMAXES: Final[Mapping[str, Function]] = {
     "softmax": shifted,
     "softmax, unshifted": powers,
@@ -178,6 +185,8 @@ SOFTMAXES: Final[Mapping[str, Function]] = {
     "powers of log softmax, unshifted": lambda x: np.exp(logs(x)),
     "by logsumexp": lambda x: x - logsumexp(x, -1, keepdims=True),
     "powers, by logsumexp": lambda x: np.exp(x - logsumexp(x, -1, keepdims=True)),
+    "by logsumexp that shifts by hand": lambda x: x - logs_of_sums(x),
+    "powers, by logsumexp that shifts by hand": lambda x: np.exp(x - logs_of_sums(x)),
     "columns by logsumexp": lambda x: (x.T - logsumexp(x.T, 0)).T,
     "loss by logsumexp": lambda x: -(x - logsumexp(x, -1, keepdims=True))[np.arange(len(x)), np.zeros(len(x), int)],
     "loss of a class": lambda x: -logs(x)[np.arange(len(x)), np.zeros(len(x), int)],

@@ -30,6 +30,7 @@ class Lookup(NamedTuple):
         target: The class numbers, one per row in row-major order.
         factor: What every element is multiplied by.
         summed: Whether they are added up.
+        logged: Whether the logarithm is taken of what is looked up.
         between: The values between base, target and this one.
     """
 
@@ -37,11 +38,12 @@ class Lookup(NamedTuple):
     target: int
     factor: float
     summed: bool
+    logged: bool
     between: frozenset[int]
 
 
 def lookups(context: Context) -> dict[int, Lookup]:
-    """Gives every value that is made of one element per row by signs, factors, reshapes and a sum over all rows."""
+    """Gives every value that is made of one element per row by a logarithm, signs, factors, reshapes and a sum over all rows."""
     found: dict[int, Lookup] = {}
     for value, op in enumerate(context.tape.ops):
         if op.name == "gather" and context.is_live(value):
@@ -74,7 +76,7 @@ def _read(context: Context, op: Op) -> Lookup | None:
         through = {table}
         target = _unmoved(context, target, through)
         if context.op(target).type.size == count and _below(context, target, columns):
-            return Lookup(base, target, 1.0, False, frozenset(between | through))
+            return Lookup(base, target, 1.0, False, False, frozenset(between | through))
     return None
 
 
@@ -123,7 +125,8 @@ def _behind(context: Context, value: int, known: Lookup) -> Iterator[tuple[int, 
     while todo:
         value, known = todo.popleft()
         for reader in dict.fromkeys(context.readers[value]):
-            factor = _factor(context, context.op(reader), value)
+            is_log = context.op(reader).name == "log" and known.factor == 1 and not known.summed and not known.logged
+            factor = 1.0 if is_log else _factor(context, context.op(reader), value)
             if factor is None:
                 continue
             followed += 1
@@ -133,8 +136,9 @@ def _behind(context: Context, value: int, known: Lookup) -> Iterator[tuple[int, 
             operands = {operand for operand in op.operands if operand != value}
             summed = known.summed or (op.name == "sum" and context.op(value).type.size > 1)
             more = known._replace(
-                factor=known.factor * factor, summed=summed, between=known.between | {value} | operands
-            )
+                factor=known.factor * factor, summed=summed, logged=known.logged or is_log,
+                between=known.between | {value} | operands,
+            )  # fmt: skip
             todo.append((reader, more))
             yield reader, more
 

@@ -3,14 +3,17 @@
 Recognises
     Minus the log probability of the target, where `log_softmax` of the logits is recognised in any of its spellings: the
     target as class numbers compared with a count along the classes or looked up in its row (`logs[np.arange(rows), target]`,
-    `take_along_axis`), or as probabilities or one-hot rows; per example, summed or averaged over all examples (`reduction`:
-    none, sum or mean).
+    `take_along_axis`), or as probabilities or one-hot rows; the logarithm of what is looked up in a `softmax`; per example,
+    summed or averaged over all examples (`reduction`: none, sum or mean).
 
 Why it pays
     One kernel reads the logits once and writes one number per example; the recorded ops write and read them about six times.
 
 Declines when
     The log probabilities are read elsewhere (that is a shared interior).
+
+Differs from the recorded ops
+    Recorded as the logarithm of a softmax, where that underflows to 0: the kernel gives the loss for a recorded infinity.
 
 Not recognised
     The logarithm of the sum of powers minus the class's own logit; class weights, label smoothing that is added
@@ -107,7 +110,7 @@ def find(context: Context, root: int, /) -> Match | None:
 
 def _looked_up(context: Context, root: int, lookup: Lookup) -> Match | None:
     """Gives the loss whose log probabilities are looked up in rows, the classes last."""
-    logs = match_at(context, "log_softmax", lookup.base)
+    logs = match_at(context, "softmax" if lookup.logged else "log_softmax", lookup.base)
     if logs is None:
         return None
     rows, columns = logs.facts.extents["k"], logs.facts.extents["n"]

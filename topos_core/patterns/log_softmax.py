@@ -2,7 +2,8 @@
 
 Recognises
     `x - m - log(sum(exp(x - m)))` with m the maximum, `x - (m + log(sum(exp(x - m))))`, `x - log(sum(exp(x)))`,
-    `log(softmax(x))` and `x - logsumexp(x)`, over one axis or several, in any rank and layout.
+    `log(softmax(x))` and `x - logsumexp(x)`, also where that shifts by the maximum only if it is finite; over one axis or
+    several, in any rank and layout.
 
 Why it pays
     One kernel reads x twice and writes once; the recorded ops read and write it five times.
@@ -10,8 +11,12 @@ Why it pays
 Declines when
     Nothing beside the common rules.
 
+Differs from the recorded ops
+    Recorded as `log(softmax(x))`, where the softmax underflows to 0: the kernel gives the logarithm for a recorded -infinity.
+
 Not recognised
-    A logarithm of softmax plus a constant, sums of exponentials that are collected block by block.
+    A logarithm of softmax plus a constant, of the reciprocal of the sum or without the shift; sums of exponentials that are
+    collected block by block.
 
 Source
     Blanchard, Higham, Higham, Accurately computing the log-sum-exp and softmax functions (2021).
@@ -48,6 +53,13 @@ def summed(x: Any) -> Any:
     return x - (most + anchor(np.log(np.exp(x - most).sum(-1, keepdims=True))))
 
 
+def shifted_if_finite(x: Any) -> Any:
+    """With the maximum where it is finite, added to the logarithm first, as functions for logsumexp have it."""
+    most = x.max(-1, keepdims=True)
+    most = np.where(np.isfinite(most), most, 0.0)
+    return x - (most + anchor(np.log(np.exp(x - most).sum(-1, keepdims=True))))
+
+
 def unshifted(x: Any) -> Any:
     """Without the shift by the maximum, which overflows where x is large."""
     return x - anchor(np.log(np.exp(x).sum(-1, keepdims=True)))
@@ -76,7 +88,8 @@ def guarded(x: Any, epsilon: float) -> Any:
 
 def facts(found: Found) -> CoreFacts | None:
     """Gives the facts of a match; `shifted` says whether the maximum is subtracted first (`summary.shift_of`)."""
-    return core_facts(found, shifted="no" if found.template.form is unshifted else shift_of(found))
+    known = {unshifted: "no", shifted_if_finite: "finite"}
+    return core_facts(found, shifted=known.get(found.template.form) or shift_of(found))
 
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -95,7 +108,7 @@ TERM = Term(
     formula=formula,
     facts=facts,
     holes={"x": "k n"},
-    forms=(summed, unshifted, of_softmax),
+    forms=(summed, shifted_if_finite, unshifted, of_softmax),
     lookalikes=(
         Lookalike(
             guarded,

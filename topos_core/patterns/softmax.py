@@ -13,7 +13,8 @@ Declines when
     Nothing beside the common rules.
 
 Not recognised
-    Softmax over a concatenation, sums of exponentials that are collected block by block.
+    Softmax over a concatenation, sums of exponentials that are collected block by block; powers by `exp2` or `e ** x`; two
+    logits taken apart by hand; a sum of f16 powers in f32 (it is told).
 
 Source
     Bridle, Probabilistic Interpretation of Feedforward Classification Network Outputs (1990).
@@ -62,6 +63,13 @@ def by_log_of_sum(x: Any) -> Any:
     return np.exp(x - (most + np.log(anchor(np.exp(x - most).sum(-1, keepdims=True)))))
 
 
+def by_log_of_sum_if_finite(x: Any) -> Any:
+    """The same with the maximum where it is finite, as functions for logsumexp have it."""
+    most = x.max(-1, keepdims=True)
+    most = np.where(np.isfinite(most), most, 0.0)
+    return np.exp(x - (most + np.log(anchor(np.exp(x - most).sum(-1, keepdims=True)))))
+
+
 def by_logarithm_unshifted(x: Any) -> Any:
     """As the powers of the logarithm, without the shift by the maximum."""
     return np.exp(x - np.log(anchor(np.exp(x).sum(-1, keepdims=True))))
@@ -74,8 +82,8 @@ def by_logsumexp(x: Any) -> Any:
 
 def facts(found: Found) -> CoreFacts | None:
     """Gives the facts of a match; `shifted` says whether the maximum is subtracted first (`summary.shift_of`)."""
-    is_unshifted = found.template.form in (unshifted, by_logarithm_unshifted)
-    return core_facts(found, shifted="no" if is_unshifted else shift_of(found))
+    known = {unshifted: "no", by_logarithm_unshifted: "no", by_log_of_sum_if_finite: "finite"}
+    return core_facts(found, shifted=known.get(found.template.form) or shift_of(found))
 
 
 def guarded(x: Any, epsilon: float) -> Any:
@@ -109,7 +117,7 @@ TERM = Term(
     formula=formula,
     facts=facts,
     holes={"x": "k n"},
-    forms=(unshifted, by_logarithm, by_log_of_sum, by_logarithm_unshifted),
+    forms=(unshifted, by_logarithm, by_log_of_sum, by_log_of_sum_if_finite, by_logarithm_unshifted),
     lookalikes=LOOKALIKES,
 )
 

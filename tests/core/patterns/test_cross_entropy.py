@@ -85,7 +85,28 @@ def filled(z, t):
     return -np.where(t[:, None] == np.arange(7), logs(z), 1.0).sum(-1).mean()
 
 
-@pytest.mark.parametrize("program", [other_count, of_probabilities, filled])
+def guarded_probability(z, t):
+    return -np.log(np.exp(logs(z))[np.arange(5), t] + 1e-9).mean()
+
+
+def logarithm_of_a_mean(z, t):
+    return -np.log(np.exp(logs(z))[np.arange(5), t].mean())
+
+
+def logarithm_of_half(z, t):
+    return -np.log(np.exp(logs(z))[np.arange(5), t] / 2).mean()
+
+
+def logarithm_twice(z, t):
+    return -np.log(logs(z)[np.arange(5), t]).mean()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        other_count, of_probabilities, filled, guarded_probability, logarithm_of_a_mean, logarithm_of_half, logarithm_twice,
+    ],
+)  # fmt: skip
 def test_look_alikes_are_refused(program):
     _, pool = searched(program, CLASS)
     assert [m for m in pool.matches if m.pattern == "cross_entropy"] == []
@@ -103,7 +124,14 @@ def divided(z, t):
     return np.sum(logs(z)[np.arange(5), t]) / -5
 
 
-@pytest.mark.parametrize(("spelling", "reduction"), [(looked_up, "none"), (along_axis, "mean"), (divided, "mean")])
+def probability_looked_up(z, t):
+    return np.sum(-np.log(np.exp(logs(z))[np.arange(5), t])) / 5
+
+
+@pytest.mark.parametrize(
+    ("spelling", "reduction"),
+    [(looked_up, "none"), (along_axis, "mean"), (divided, "mean"), (probability_looked_up, "mean")],
+)
 def test_a_class_that_is_looked_up_in_its_row_is_one_loss(spelling, reduction):
     match = check("cross_entropy", spelling, CLASS)
     assert match.facts.options == {"target": "class", "reduction": reduction, "shifted": "yes"}
