@@ -187,7 +187,7 @@ def _unequal(attempt: Attempt, equation: Equation, ratio: float, known: Mapping[
     found = Symbol.of(equation.found).reduced(known)[0]
     expected, open_ = Symbol.of(equation.expected).reduced(known)
     if open_ and ratio:
-        expected = found / ratio
+        expected = found / ratio if found else math.nan
     fault = NumberFault(equation.what, expected, found, divisor_fault(ratio, known))
     attempt.fail("constant", fault, None, equation.func)
     return False

@@ -132,6 +132,9 @@ def _number(fault: Any) -> Words:
             "divisor", f"a mean over all {n} elements, divided by {n}", f"a divisor of {n - 1} = n - 1",
             {"count": n, "divisor": n - 1},
         )  # fmt: skip
+    if math.isnan(fault.expected):  # no number fits
+        other = "other than 0" if fault.found == 0 else "of another sign"
+        return Words("constant", f"{fault.what} {other}", _nice(fault.found), {"found": fault.found})
     numbers = {"expected": fault.expected, "found": fault.found}
     expected, found = _nice(fault.expected), _nice(fault.found)
     if expected == found:  # the difference is in the digits that are usually left out

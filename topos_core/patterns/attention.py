@@ -2,13 +2,14 @@
 
 Recognises
     `softmax(q @ k.T * scale + mask) @ v` in any layout and with any batch axes: the scale before or after the product, on
-    q, on k or on both, or none; a mask that is added, of any of the axes and computed before or after it was spread, and a
-    second term that is added (a position bias, the two halves of a relative one); a boolean mask that says what to keep or
-    what to hide, before or after the scale, with one more boolean mask on top or a term added after it; softmax with or
-    without the shift, normalised after the second product, or in f32 between casts of f16 and bf16; a factor on the
-    weights, such as a dropout mask; everything transposed; keys and values shared by groups of query heads; one query; a
-    constant mask that is the lower triangle (`causal`). Softmax without the shift has the better range in a kernel: a row that is hidden
-    by a large finite number still has weights there, where the recorded ops divide 0 by 0.
+    q, on k or on both, or none; a mask that is added or subtracted, with a number in front or none, of any of the axes and
+    computed before or after it was spread, and a second term that is added (a position bias, the two halves of a relative
+    one); a boolean mask that says what to keep or what to hide, before or after the scale, with one more boolean mask on
+    top or a term added after it; softmax with the shift, without it or with it twice, normalised after the second product,
+    or in f32 between casts of f16 and bf16; a factor on the weights, such as a dropout mask; everything transposed; keys
+    and values shared by groups of query heads; one query; a constant mask that is the lower triangle (`causal`). Softmax
+    without the shift has the better range in a kernel: a row that is hidden by a large finite number still has weights
+    there, where the recorded ops divide 0 by 0.
 
 Why it pays
     One kernel holds a block of scores in cache; the recorded ops write and read all scores about six times.
@@ -16,9 +17,15 @@ Why it pays
 Declines when
     Nothing beside the common rules.
 
+Differs from the recorded ops
+    Values are added up with weights that are divided by their sum last: that sum of values may overflow where the recorded
+    one does not.
+
 Not recognised
-    A cap on the scores by tanh and a mask that is multiplied (both are told), scores that three terms are added to one by
-    one, weights that a choice drops out instead of a factor, a number that is added to all scores.
+    A cap on the scores by tanh, a mask that is multiplied and a factor on the scores that is a value (all are told), scores
+    that three terms are added to one by one, weights that a choice drops out instead of a factor (a NaN of a hidden row made
+    0), a number that is added to all scores, weights as powers of a log softmax or of scores less a logsumexp, a choice that
+    fills with 0, a shift by the largest score of all rows, a mask that is computed from the scores themselves.
 
 Source
     Vaswani et al., Attention Is All You Need (arXiv 1706.03762).
@@ -49,6 +56,30 @@ MASKS = ("mask", "bias", "keep", "drop")
 def added(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
     """`softmax(q: [b, i, d] @ k: [b, j, d] * scale + mask: [b, i, j] + bias) @ v: [b, j, e]`."""
     return _weights(_scores(q, k, mask, scale, bias)) @ v
+
+
+def shifted_twice(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
+    """The largest score is subtracted once more, by hand before softmax does."""
+    return _weights(_shifted(_scores(q, k, mask, scale, bias))) @ v
+
+
+def keeps_shifted_twice(
+    q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float
+) -> Any:
+    """The same where a mask says which scores stay."""
+    return _weights(_shifted(np.where(mask, _scores(q, k, None, scale), fill))) @ v
+
+
+def hides_shifted_twice(
+    q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float
+) -> Any:
+    """The same where a mask says which scores go."""
+    return _weights(_shifted(np.where(mask, fill, _scores(q, k, None, scale)))) @ v
+
+
+def weighted(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, weight: float) -> Any:
+    """The mask has a number in front: it is subtracted."""
+    return _weights(_and(_scores(q, k, mask * weight, scale), bias)) @ v
 
 
 def dropped(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, rescale: float) -> Any:
@@ -140,6 +171,13 @@ def mask_multiplied(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, dro
     return _weights(difference(q @ k.swapaxes(1, 2) * scale * mask)) @ v
 
 
+def mask_multiplied_and_added(
+    q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, weight: float
+) -> Any:
+    """With a large number added where the mask leaves 0."""
+    return _weights(difference(q @ k.swapaxes(1, 2) * scale * mask) + bias * weight) @ v
+
+
 def guarded(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, epsilon: float) -> Any:
     """With something added to the sum of the weights."""
     powers = np.exp(_shifted(_scores(q, k, mask, scale)))
@@ -173,6 +211,8 @@ def facts(found: Found) -> CoreFacts | None:
     if made is None or decides not in bound:
         return made
     table = found.keys.tape.constant(found.bindings[decides])
+    if form is weighted:
+        return made
     causal = made.is_causal(decides, table if isinstance(table, np.ndarray) else None, kind)
     return replace(made, options={**made.options, "causal": "yes" if causal else "no"})
 
@@ -184,11 +224,11 @@ def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np
 
     def formula(
         q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float = 0.0,
-        rescale: float = 1.0,
+        rescale: float = 1.0, weight: float = 1.0,
     ) -> Any:  # fmt: skip
         scores = q @ k.swapaxes(1, 2) if before else q @ k.swapaxes(1, 2) * scale
         if kind == "added":
-            scores = scores + mask
+            scores = scores + mask * weight
         elif kind != "none":
             scores = np.where(mask, scores, fill) if kind == "keeps" else np.where(mask, fill, scores)
         scores = scores * scale if before else scores
@@ -229,7 +269,7 @@ def _weights(scores: Any) -> Any:
 
 _MASKS = {
     keeps: "keeps", keeps_dropped: "keeps", hides: "hides", hides_dropped: "hides", keeps_before_scale: "keeps",
-    kept_twice: "keeps",
+    kept_twice: "keeps", keeps_shifted_twice: "keeps", hides_shifted_twice: "hides",
 }  # fmt: skip
 
 _ONE = frozenset(("mask",))
@@ -296,15 +336,30 @@ TERM = Term(
         _dropped(hides_dropped),
         *_sums(widened_f16),
         *_sums(widened_bf16),
+        *_sums(shifted_twice),
+        *(
+            Form(form, required=_ONE, excluded=_FURTHER, constants=("fill",), dtypes=_BOOLEAN)
+            for form in (keeps_shifted_twice, hides_shifted_twice)
+        ),
+        Form(
+            weighted, required=_ONE, excluded=_LATER, constants=("weight",)
+        ),  # else it would take the shift for a mask
     ),
     lookalikes=(
-        Lookalike(
-            mask_multiplied,
-            "mask-multiplied",
-            "a mask that is added to the scores or selects them",
-            "scores multiplied by a mask: a masked score becomes 0, not -inf",
-            _ONE,
-            _FURTHER,
+        *(
+            Lookalike(
+                form,
+                "mask-multiplied",
+                "scores with one number in front, and a mask that is added or selects",
+                "scores multiplied by a value: where a mask is 0 a score becomes 0, not -inf",
+                required,
+                _FURTHER - required,
+                constants,
+            )
+            for form, required, constants in (
+                (mask_multiplied, _ONE, ()),
+                (mask_multiplied_and_added, _TWO, ("weight",)),
+            )
         ),
         Lookalike(
             capped,
@@ -366,6 +421,11 @@ def _einsum(q: Any, k: Any, v: Any, mask: Any) -> Any:
     return np.einsum("bhqk,bkhd->bqhd", _softmax(scores), v)
 
 
+def _subtracted(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    scores = np.einsum("bqhd,bkhd->bhqk", q, k) * 0.5 - 1e4 * (1 - mask)
+    return np.einsum("bhqk,bkhd->bqhd", _softmax(scores), v)
+
+
 def _another_axis(q: Any, k: Any, v: Any) -> Any:
     scores = q @ k.swapaxes(-1, -2) * 0.5
     powers = np.exp(scores - scores.max(-2, keepdims=True))
@@ -392,6 +452,7 @@ PATTERN = Pattern(
     evaluate=evaluate,
     examples=(
         Example("textbook", _textbook, _HEADS), Example("causal", _causal, _HEADS), Example("einsum", _einsum, _LAST),
+        Example("a mask that is subtracted", _subtracted, _LAST),
         Example("causal, keys shared by groups of heads", _grouped, _FEWER),
         Example("a triangle of turned scores", _turned, _ONE_HEAD),
         Example("a triangle over batches", _over_batches, _BATCHES),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import topos_core as tp
 from tests.core.patterns.check import check, check_not, searched
 
 QKV = dict.fromkeys("qkv", "f64[2,3,4,4]")
@@ -93,6 +94,70 @@ def added_inside_einsum(q, k, v, m):
 def test_a_mask_may_be_added_and_broadcast(spelling, mask):
     match = check("attention", spelling, {**QKV, "m": mask})
     assert match.facts.options["mask"] == "added"
+
+
+def subtracted(q, k, v, m):
+    return sm(q @ t(k) * 0.5 - m) @ v
+
+
+def one_minus_the_mask(q, k, v, m):
+    return sm(q @ t(k) * 0.5 - 1e4 * (1 - m)) @ v
+
+
+def subtracted_before_scale(q, k, v, m):
+    return sm((q @ t(k) - 1e4 * m) * 0.5) @ v
+
+
+def subtracted_behind_a_bias(q, k, v, m):
+    return sm(q @ t(k) * 0.5 + v[..., :1] - 1e4 * m) @ v
+
+
+@pytest.mark.parametrize("mask", ["f64[2,3,4,4]", "f64[4,4]", "f64[2,1,1,4]"])
+@pytest.mark.parametrize(
+    "spelling", [subtracted, one_minus_the_mask, subtracted_before_scale, subtracted_behind_a_bias]
+)
+def test_a_mask_may_be_subtracted(spelling, mask):
+    match = check("attention", spelling, {**QKV, "m": mask})
+    assert match.facts.options["mask"] == "added"
+    assert match.facts.constants["weight"] < 0
+
+
+def test_a_triangle_that_is_subtracted_is_not_causal():
+    def program(q, k, v):
+        return sm(q @ t(k) * 0.5 - np.where(TRIANGLE, 0.0, -np.inf)) @ v
+
+    assert check("attention", program, QKV).facts.options["causal"] == "no"
+
+
+def shifted_before(q, k, v, m):
+    s = q @ t(k) * 0.5 + m
+    return sm(s - s.max(-1, keepdims=True)) @ v
+
+
+def shifted_before_scale(q, k, v, m):
+    s = q @ t(k)
+    return sm((s - s.max(-1, keepdims=True)) * 0.5) @ v
+
+
+def shifted_behind_a_choice(q, k, v, m):
+    s = np.where(TRIANGLE, q @ t(k) * 0.5, -1e9)
+    return sm(s - s.max(-1, keepdims=True)) @ v
+
+
+@pytest.mark.parametrize("spelling", [shifted_before, shifted_before_scale, shifted_behind_a_choice])
+def test_scores_may_be_shifted_twice(spelling):
+    check("attention", spelling, {**QKV, "m": "f64[4,4]"})
+
+
+def test_a_mask_that_is_computed_from_the_scores_keeps_them_from_being_taken():
+    def program(q, k, v):
+        s = q @ t(k) * 0.5
+        return sm(s - s.max(-2, keepdims=True)) @ v
+
+    plan = tp.plan(tp.trace(program, **QKV), cost="always")
+    (declined,) = [each for each in plan.declined if each.match.pattern == "attention"]
+    assert (declined.word, declined.match.facts.constants["weight"]) == ("shared-interior", -1)
+    assert all(each.match.pattern != "attention" for each in plan.taken)
 
 
 def kept(q, k, v):
@@ -336,6 +401,15 @@ def multiplied(q, k, v):
     return sm(q @ t(k) * 0.5 * TRIANGLE.astype("f8")) @ v
 
 
+def multiplied_and_filled(q, k, v):
+    m = TRIANGLE.astype(float)
+    return sm(q @ t(k) * 0.5 * m - 1e4 * (1 - m)) @ v
+
+
+def filled_with_zero(q, k, v):
+    return sm(np.where(TRIANGLE, q @ t(k) * 0.5, 0)) @ v
+
+
 def capped(q, k, v):
     return sm(np.tanh(q @ t(k) / 60.0) * 30.0) @ v
 
@@ -344,10 +418,16 @@ def capped(q, k, v):
     ("program", "code"),
     [
         (over_queries, "axis-mixed"), (cast_weights, "cast"), (multiplied, "mask-multiplied"), (capped, "scores-capped"),
+        (multiplied_and_filled, "mask-multiplied"), (filled_with_zero, "constant"),
     ],
 )  # fmt: skip
 def test_a_look_alike_is_refused_and_told_why(program, code):
     check_not("attention", program, QKV, code)
+
+
+def test_a_choice_that_fills_with_0_is_told_in_numbers_that_exist():
+    miss = check_not("attention", filled_with_zero, QKV, "constant")
+    assert miss.sentence == "attention needs the factor inside select other than 0; found 0"
 
 
 @pytest.mark.parametrize(

@@ -192,8 +192,8 @@ class Runner:
         v_read = Rows(beside_at, pitch) if beside else rows["v"]
         blocks = -(-extents["i"] // slot["block_rows"])
         constants = self.facts.constants
-        numbers = np.array([constants["scale"], constants.get("fill", 0.0), constants.get("rescale", 1.0)])
-        numbers = numbers.astype(self.dtype)
+        chosen = {"fill": 0.0, "rescale": 1.0, "weight": 1.0, **constants}
+        numbers = np.array([chosen[name] for name in ("scale", "fill", "rescale", "weight")], self.dtype)
         key_offsets = np.arange(extents["d"], dtype=np.int64) * width
         value_offsets = np.arange(extents["j"], dtype=np.int64) * v_read.row
         table = middle_table(self._name())
@@ -274,6 +274,8 @@ def causal_binding(facts: CoreFacts, mask: np.ndarray | None, keep: np.ndarray |
     only once they are bound.
     """
     if facts.options["fill_scaled"] == "yes" and facts.constants["scale"] <= 0:
+        return None
+    if "weight" in facts.constants:
         return None
     name = "keep" if "keep" in facts.layouts else "mask"
     kind = "keeps" if name == "keep" else facts.options["mask"]

@@ -33,7 +33,7 @@ def kernel(host: Host, dtype: str) -> Any:
     load_flag = loader(SCALARS["u8"])
     height, most, chain = tiles(host).middle, tiles(host).middle_vectors, tiles(host).chain
     multiply = row_map(host, scalar, (1,), lambda emitter, operands: emitter.mul(*operands), values=1)
-    scale_and_add = row_map(host, scalar, (1, 1), _scaled, values=1)
+    scale_and_add = row_map(host, scalar, (1, 1), _scaled, values=2)
     add = row_map(host, scalar, (1, 1), lambda emitter, operands: emitter.add(*operands))
     drop = row_map(host, scalar, (1, 1), lambda emitter, operands: emitter.mul(*operands))
     clear = row_map(host, scalar, (), lambda emitter, operands: operands[0], values=1)
@@ -48,7 +48,7 @@ def kernel(host: Host, dtype: str) -> Any:
         pitch, panel_keys, table = get(args, "pitch"), get(args, "panel_keys"), get(args, "tiles")
         queries, keys, width, values = get(args, "queries"), get(args, "keys"), get(args, "width"), get(args, "values")
         scale, fill = load(get(args, "numbers"), 0), load(get(args, "numbers"), 1)
-        rescale = load(get(args, "numbers"), 2)
+        rescale, weight = load(get(args, "numbers"), 2), load(get(args, "numbers"), 3)
         # the largest of scaled scores is the scaled largest one, so that scaling needs no pass of its own
         between = get(args, "mask") | get(args, "keep") | get(args, "also") | get(args, "bias")
         plain = 1 if between == 0 and scale > number(0) else 0
@@ -97,7 +97,7 @@ def kernel(host: Host, dtype: str) -> Any:
                     if get(args, "fill_scaled") == 0:
                         if get(args, "mask") != 0:
                             at = word(get(args, "mask_at"), batch) + (start + row) * get(args, "mask_row")
-                            scale_and_add(line, line, get(args, "mask") + at * size, scale, count)
+                            scale_and_add(line, line, get(args, "mask") + at * size, scale, weight, count)
                         else:
                             multiply(line, line, scale, count)
                     for which in range(2):
@@ -160,8 +160,8 @@ def kernel(host: Host, dtype: str) -> Any:
 
 
 def _scaled(emitter: Emitter, operands: Sequence[Any]) -> Any:
-    score, mask, scale = operands
-    return emitter.fma(score, scale, mask)
+    score, mask, scale, weight = operands
+    return emitter.fma(score, scale, emitter.mul(mask, weight))
 
 
 def _scaled_power(emitter: Emitter, score: Any, scale: Any, top: Any) -> Any:
