@@ -15,7 +15,7 @@ Differs from the recorded ops
     infinity for a recorded NaN.
 
 Not recognised
-    A sum with a broadcast operand (a bias), a sum of three, a scaled residual.
+    A sum with a broadcast operand (a bias), a sum of three, a scaled residual, a difference.
 
 Source
     Vaswani et al., Attention Is All You Need (arXiv 1706.03762), section 3.1; Xiong et al. (arXiv 2002.04745).

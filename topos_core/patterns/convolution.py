@@ -19,7 +19,9 @@ Not recognised
     Channels made one at a time that get a bias or an activation before they are stacked. Folds with movement between their
     steps. An accumulator that begins as an array of more than 64 elements, which is a parameter: begin with 0. Taps of
     several kernel values, one each. Weights written as numbers into the sum (0.25 * a + 0.5 * b). Kernels that differ by
-    position. A batch in two axes with another axis between them is bound at the value that joins them.
+    position. Windows that go through another op before the product (a cast: cast the image instead). Products that are
+    padded before they are summed, as a transposed convolution by overlapping results is. A batch in two axes with another
+    axis between them is bound at the value that joins them.
 
 Source
     The window semantics of StableHLO (`stablehlo.convolution`); `examples/seed_convolution.py` fixes the roles of

@@ -16,9 +16,9 @@ Differs from the recorded ops
     kernel gives x for a recorded infinity.
 
 Not recognised
-    By the normal distribution function, the tanh form as `x * e / (1 + e)` (NaN where e overflows), other constants (they are told; in float64 a constant
-    counts with all its digits). The form by sigmoid with a sigmoid that is chosen by the sign of x, or by a softplus or
-    `logaddexp` (behind a linear layer or a convolution it is).
+    By the normal distribution function, the tanh form as `x * e / (1 + e)` (NaN where e overflows), other constants (they
+    are told; in float64 a constant counts with all its digits). The form by sigmoid with a sigmoid by tanh, or one that is
+    chosen by the sign of x, or by a softplus or `logaddexp` (behind a linear layer or a convolution it is).
 
 Source
     Hendrycks, Gimpel, Gaussian Error Linear Units (arXiv 1606.08415).

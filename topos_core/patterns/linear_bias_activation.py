@@ -12,8 +12,9 @@ Declines when
     Nothing of its own: it stands on `linear` and declines with it.
 
 Not recognised
-    A part of the layer's result that is activated. A sigmoid as `where(x >= 0, 1, e) / (1 + e)` with `e = exp(-|x|)`, the choice
-    before the quotient. Leaky relu, elu and other activations.
+    A part of the layer's result that is activated. A sigmoid as `where(x >= 0, 1, e) / (1 + e)` with `e = exp(-|x|)`, the
+    choice before the quotient. Hardswish by `clip(x / 6 + 0.5, 0, 1)` or by three branches, relu by a product with a mask,
+    tanh by sigmoid or exp. Leaky relu, elu and other activations.
 
 Source
     Jacob et al., Quantization and Training of Neural Networks (arXiv 1712.05877), section 2.4, for fused layers.

@@ -13,8 +13,8 @@ Declines when
     Nothing beside the common rules.
 
 Not recognised
-    Complex multiplication, a turn by `roll` and a table of signs, angles that are computed inside, a turn of a part of the features (the part
-    alone is), minus a whole turn (`turned(x) * sin - x * cos`).
+    Complex multiplication, products with 2x2 matrices, a turn by `roll` and a table of signs, angles that are computed inside, a turn of a part of the
+    features (the part alone is), minus a whole turn (`turned(x) * sin - x * cos`).
 
 Source
     Su et al., RoFormer (arXiv 2104.09864).

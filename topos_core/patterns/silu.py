@@ -17,8 +17,10 @@ Differs from the recorded ops
     recorded infinity.
 
 Not recognised
-    `exp(0 - x)`, `1 / exp(x)`, `exp2`, `e ** -x` or `2 + expm1(-x)` for `1 + exp(-x)`; `x * (1 - 1 / (1 + exp(x)))`, which cancels; a choice by
-    a negated comparison (`~(x < 0)`), or by the sign of x of whole products with x (behind a linear layer or a convolution it is); a factor on x inside the sigmoid (1.702 is `gelu`; others are told).
+    `exp(0 - x)`, an exponent that is clipped, `1 / exp(x)`, `exp2`, `e ** -x` or `2 + expm1(-x)` for `1 + exp(-x)`;
+    `x * (1 - 1 / (1 + exp(x)))`, which cancels; a choice by a negated comparison (`~(x < 0)`), or by the sign of x of whole
+    products with x (behind a linear layer or a convolution it is); a factor on x inside the sigmoid (1.702 is `gelu`;
+    others are told).
 
 Source
     Elfwing, Uchibe, Doya, Sigmoid-Weighted Linear Units (arXiv 1702.03118).

@@ -18,9 +18,9 @@ Declines when
 Not recognised
     Averages times a table of reciprocal counts, divided by a float table of more than 64 counts (that is a parameter: let
     the program count ones), or by counts whose axes are moved behind; averages of overlapping windows taken axis by axis
-    (each is one); windows that are cast to f64 before they are reduced. Weighted folds (`0.25 * a + 0.5 * b`), a
-    fold one of whose steps another op reads. Reductions
-    of whole axes, and of whole axes together with tiles of another (the statistics of a norm).
+    (each is one); differences of running sums; averages of windows that are cut out one by one; windows that are cast to
+    f64 before they are reduced. Weighted folds (`0.25 * a + 0.5 * b`), a fold one of whose steps another op reads.
+    Reductions of whole axes, and of whole axes together with tiles of another (the statistics of a norm).
 
 Source
     The window semantics of StableHLO (`stablehlo.reduce_window`).
