@@ -71,12 +71,13 @@ def of_softmax(x: Any) -> Any:
     return anchor(np.log(powers / powers.sum(-1, keepdims=True)))
 
 
-def by_logsumexp(x: Any) -> Any:
-    """With the op for the logarithm of the sum, which shifts by the maximum where that is finite."""
-    return x - logsumexp(x, -1, keepdims=True)
+def from_finite_maximum(x: Any) -> Any:
+    """Of what is shifted by the maximum where that is finite, which rounds less than to add it to the logarithm."""
+    most = x.max(-1, keepdims=True)
+    return unshifted(x - np.where(np.isfinite(most), most, np.zeros_like(most)))
 
 
-FORMS: Final = {"yes": formula, "no": unshifted, "finite": by_logsumexp}
+FORMS: Final = {"yes": formula, "no": unshifted, "finite": from_finite_maximum}
 """What is computed, by `shifted`."""
 
 
@@ -131,6 +132,10 @@ def _maximum_last(x: Any) -> Any:
     return x - (np.log(np.exp(x - most).sum(0)) + most)
 
 
+def _by_logsumexp(x: Any) -> Any:
+    return x - logsumexp(x, 1, keepdims=True)
+
+
 def _base_two(x: Any) -> Any:
     shifted = x - x.max(axis=-1, keepdims=True)
     return shifted - np.log2(np.exp(shifted).sum(axis=-1, keepdims=True))
@@ -147,7 +152,7 @@ PATTERN = Pattern(
     examples=(
         Example("textbook", _textbook, {"x": "f32[4,6]"}),
         Example("maximum added to the logarithm", _maximum_last, {"x": "f32[6,6]"}),
-        Example("by logsumexp", by_logsumexp, {"x": "f32[4,6]"}),
+        Example("by logsumexp", _by_logsumexp, {"x": "f32[4,6]"}),
     ),
     counterexamples=(Example("logarithm to base 2", _base_two, {"x": "f32[4,6]"}, "constant"),),
     term=TERM,

@@ -35,7 +35,6 @@ from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.summary import core_facts, evaluated, shift_of
-from topos_core.recording.elementary import logsumexp
 from topos_core.tape.tape import Tape
 
 
@@ -75,9 +74,10 @@ def by_logarithm_unshifted(x: Any) -> Any:
     return np.exp(x - np.log(anchor(np.exp(x).sum(-1, keepdims=True))))
 
 
-def by_logsumexp(x: Any) -> Any:
-    """As the powers of what x has above the op for that logarithm, which shifts by the maximum where that is finite."""
-    return np.exp(x - logsumexp(x, -1, keepdims=True))
+def from_finite_maximum(x: Any) -> Any:
+    """Of what is shifted by the maximum where that is finite."""
+    most = x.max(-1, keepdims=True)
+    return by_logarithm_unshifted(x - np.where(np.isfinite(most), most, np.zeros_like(most)))
 
 
 def facts(found: Found) -> CoreFacts | None:
@@ -94,7 +94,7 @@ def guarded(x: Any, epsilon: float) -> Any:
 
 def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Computes the match's own formula."""
-    form = {"yes": formula, "no": unshifted, "finite": by_logsumexp}[facts.options["shifted"]]
+    form = {"yes": formula, "no": unshifted, "finite": from_finite_maximum}[facts.options["shifted"]]
     return evaluated(TERM.holes, facts, arrays, "k n", form)
 
 
