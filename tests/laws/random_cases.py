@@ -24,7 +24,7 @@ ELEMENTWISE: dict[str, tuple[int, tuple[str, ...]]] = {
 }  # fmt: skip
 SHAPED = ("reshape", "permute", "broadcast", "pad", "slice", "reverse", "concat", "unfold", "strided")
 REDUCED = ("sum", "prod", "max", "min", "argmax", "logsumexp", "cumsum")
-OTHERS = ("matmul", "gather", "scatter_add")
+OTHERS = ("matmul", "gather", "scatter_add", "within")
 COMPUTED = (*ELEMENTWISE, *SHAPED, *REDUCED, *OTHERS)
 LAYOUTS = ("plain", "fortran", "backwards", "spread", "readonly")
 
@@ -159,6 +159,8 @@ def _other(draw: st.DrawFn, op: str) -> Case:
     axis = draw(st.integers(0, len(shape) - 1))
     where = draw(shapes)
     index = numbers(draw(st.sampled_from(("i32", "i64"))), where, draw(st.integers(0, 99)), low=0, high=shape[axis] - 1)
+    if op == "within":
+        return Case(op, (index,), {"low": draw(st.integers(-3, 0)), "high": shape[axis]})
     x = _array(draw, dtype, shape)
     if op == "gather":
         return Case(op, (x, index), {"axis": axis})

@@ -204,6 +204,7 @@ def product_and_lookup(dtype: str, subnormals: bool) -> Iterator[Case]:
     for axis, where, kind in ((0, (5,), "i32"), (1, (2, 3), "i64"), (2, (), "i64"), (1, (0,), "i32")):
         index = numbers(kind, where, 4, low=0, high=cube.shape[axis] - 1)
         yield Case("gather", (cube, index), {"axis": axis})
+        yield Case("within", (index,), {"low": -2, "high": cube.shape[axis]})
         updates = numbers(dtype, (*cube.shape[:axis], *where, *cube.shape[axis + 1 :]), 6)
         yield Case("scatter_add", (cube, index, updates), {"axis": axis})
 

@@ -208,5 +208,5 @@ _SETTLED: Final = frozenset(
     ("exp", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos", "pow")
 )  # likewise; not a splat
 _ROW_MAJOR: Final = frozenset(
-    ("pad", "concat", "max", "min", "argmax", "logsumexp", "gather", "scatter_add", "opaque", "pick")
+    ("pad", "concat", "max", "min", "argmax", "logsumexp", "gather", "scatter_add", "within", "opaque", "pick")
 )

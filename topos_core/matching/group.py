@@ -28,7 +28,7 @@ class Kind(IntEnum):
 
 _BY_NAME: Final[Mapping[str, Kind]] = {
     "broadcast": Kind.BROADCAST, "gather": Kind.INJECTIVE, "scatter_add": Kind.OPAQUE, "cumsum": Kind.OPAQUE,
-    "opaque": Kind.OPAQUE, "pick": Kind.OPAQUE, "iota": Kind.INJECTIVE,
+    "within": Kind.OPAQUE, "opaque": Kind.OPAQUE, "pick": Kind.OPAQUE, "iota": Kind.INJECTIVE,
 }  # fmt: skip
 _BY_FAMILY: Final[Mapping[str, Kind]] = {
     "elementwise": Kind.ELEMENTWISE, "movement": Kind.INJECTIVE, "reduction": Kind.REDUCTION,

@@ -28,6 +28,7 @@ Attributes by op (every attribute is always present; integers are Python ints, t
 | matmul | `accumulate`; [..., m, k] @ [..., k, n], equal batch extents |
 | gather (x, indices) | `axis`: x.shape[:axis] + indices.shape + x.shape[axis+1:]; indices i32 or i64 in range |
 | scatter_add (x, indices, updates) | `axis`: x with updates added at indices, duplicates accumulate |
+| within | `low`, `high`: the integers as they are, each in [low, high); one outside is an error of the run |
 | opaque | `foreign`: the foreign op's name, `types`: result types, `note`; the op's own type is types[0] |
 | pick (opaque) | `index`, `type`: equal to the opaque op's `types[index]` |
 """

@@ -1,4 +1,8 @@
-"""Lookup: gather reads rows by index, scatter_add adds rows by index. Indices lie in range; none counts from the end."""
+"""Lookup: gather reads rows by index, scatter_add adds rows by index. Indices lie in range; none counts from the end.
+
+An index over several axes that were merged into one may lie inside of that one and outside of its own: `within` holds
+each to its own extent before they are merged.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,11 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.ops.definition import OpDefinition, TypeMismatch
-from topos_core.tape.type import TensorType
+from topos_core.tape.type import INTEGERS, TensorType
 
 
 class IndexOutOfRange(Exception):
-    """An index that does not lie in `[0, extent)`; the run adds the place."""
+    """An index that does not lie where it must; the run adds the place."""
 
 
 def _looked_up(name: str, x: TensorType, indices: TensorType, axis: int) -> tuple[int, ...]:
@@ -43,13 +47,43 @@ def _infer_scatter_add(types: Sequence[TensorType], attributes: Mapping[str, Any
 
 
 def _check_range(indices: np.ndarray, extent: int) -> None:
+    _check_within(indices, 0, extent)
+
+
+def _infer_within(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = types
+    low, high = attributes["low"], attributes["high"]
+    if x.dtype not in INTEGERS:
+        raise TypeMismatch(f"within: {x} holds no integers; cast it to an integer dtype")
+    if low > high:
+        raise TypeMismatch(f"within: no integer lies in [{low}, {high}); give a low that is at most high")
+    return x
+
+
+def _check_within(indices: np.ndarray, low: int, high: int) -> None:
     if indices.size == 0:
         return
-    low, high = int(indices.min()), int(indices.max())
-    if low < 0 or high >= extent:
-        raise IndexOutOfRange(
-            f"index {low if low < 0 else high} is out of range for an axis of {extent}; use 0 to {extent - 1}"
-        )
+    least, most = int(indices.min()), int(indices.max())
+    if least < low or most >= high:
+        raise IndexOutOfRange(outside(least if least < low else most, low, high))
+
+
+def outside(index: int, low: int, high: int) -> str:
+    """Says that an index of an axis lies outside of it; below 0 it counts from the end where `low` is below 0."""
+    return f"index {index} is out of range for an axis of {high}; " + (
+        f"use {low} to {high - 1}" if high else "an empty axis has no elements"
+    )
+
+
+def _evaluate_within(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
+    _check_within(arrays[0], attributes["low"], attributes["high"])
+    return arrays[0]
+
+
+def _within_into(
+    arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray
+) -> None:
+    np.copyto(out, _evaluate_within(arrays, attributes, result))
 
 
 def _evaluate_gather(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
@@ -87,7 +121,12 @@ def _work_scatter_add(types: Sequence[TensorType], attributes: Mapping[str, Any]
     return Work(flops=types[2].size, bytes_read=sum(t.bytes for t in types), bytes_written=result.bytes)
 
 
+def _work_within(types: Sequence[TensorType], attributes: Mapping[str, Any], result: TensorType) -> Work:
+    return Work(bytes_read=2 * result.bytes, bytes_written=result.bytes)
+
+
 DEFINITIONS: Final = (
+    OpDefinition("within", "lookup", 1, _infer_within, _evaluate_within, _work_within, ("low", "high"), _within_into),
     OpDefinition("gather", "lookup", 2, _infer_gather, _evaluate_gather, _work_gather, ("axis",), _gather_into),
     OpDefinition("scatter_add", "lookup", 3, _infer_scatter_add, _evaluate_scatter_add, _work_scatter_add, ("axis",)),
 )

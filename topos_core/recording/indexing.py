@@ -206,7 +206,7 @@ def _linear(x: Value, indices: list[Any], extents: list[int], axes: list[int]) -
         return indices[0]
     strides = movement.row_major_strides(extents)
     counted = [
-        lookup.counted(k, extent) if isinstance(k, Value) else lookup.static_indices(x, k, extent, axis)
+        lookup.inside(k, extent) if isinstance(k, Value) else lookup.static_indices(x, k, extent, axis)
         for k, extent, axis in zip(indices, extents, axes, strict=True)
     ]
     shapes = [k.shape for k in counted]

@@ -126,6 +126,15 @@ def test_indices_do_not_count_from_the_end(index):
         check("gather", [np.zeros(3), np.array([0, index])], [0, 0], axis=0)
 
 
+def test_indices_are_held_to_their_own_axis():
+    index = np.array([-3, 2])
+    check("within", [index], index, low=-3, high=3)
+    check("within", [np.zeros(0, np.int64)], np.zeros(0, np.int64), low=0, high=0)
+    for low, high, told in ((-2, 3, "-3"), (-3, 2, "2")):
+        with pytest.raises(IndexOutOfRange, match=f"index {told} is out of range for an axis of {high}; use {low} to"):
+            check("within", [index], index, low=low, high=high)
+
+
 def test_pad_crops_spreads_and_fills():
     x = np.array([1, 2, 3])
     check("pad", [x], [9, 1, 9, 2, 9, 3], fill=np.int64(9), low=(1,), high=(0,), interior=(1,))

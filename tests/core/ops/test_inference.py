@@ -56,6 +56,8 @@ REFUSED = [
     ("matmul", ["bool[2,2]", "bool[2,2]"], {"accumulate": "i32"}, "matmul is not defined for bool[2,2]"),
     ("gather", ["f32[3]", "f32[2]"], {"axis": 0}, "gather: indices are f32[2]; cast them to i32 or i64"),
     ("scatter_add", ["f32[3]", "i64[2]", "f32[3]"], {"axis": 0}, "takes f32[2]"),
+    ("within", ["f32[3]"], {"low": 0, "high": 3}, "within: f32[3] holds no integers; cast it to an integer dtype"),
+    ("within", ["i64[3]"], {"low": 4, "high": 3}, "within: no integer lies in [4, 3)"),
 ]
 
 
@@ -78,6 +80,7 @@ def test_a_mismatch_tells_both_values_and_the_remedy(op, operands, attributes, m
         ("matmul", ["f16[5,2,3]", "f16[5,3,4]"], {"accumulate": "f32"}, "f16[5,2,4]"),
         ("gather", ["f32[3,4]", "i32[5,6]"], {"axis": 1}, "f32[3,5,6]"),
         ("sum", ["i32[0,2]"], {"axes": (0,), "accumulate": "i64"}, "i32[2]"),
+        ("within", ["u8[0,2]"], {"low": 0, "high": 0}, "u8[0,2]"),
     ],
 )
 def test_results_have_the_type_of_the_contract(op, operands, attributes, result):
@@ -105,6 +108,7 @@ WORK = [
     ("sum", ["f16[4,5]"], {"axes": (1,), "accumulate": "f32"}, (20, 0, 40, 8)),
     ("matmul", ["f32[2,3]", "f32[3,4]"], {"accumulate": "f32"}, (48, 0, 72, 32)),
     ("gather", ["f32[1000,4]", "i64[2]"], {"axis": 0}, (0, 0, 48, 32)),
+    ("within", ["i64[2]"], {"low": 0, "high": 5}, (0, 0, 32, 16)),
     ("logsumexp", ["f32[2,3]"], {"axes": (1,)}, (20, 8, 24, 8)),
     ("opaque", ["f32[2]"], {"types": (TensorType("f32", (3,)), TensorType("i64", ()))}, (0, 0, 8, 20)),
 ]
@@ -121,6 +125,6 @@ def test_every_op_of_the_contract_has_a_row():
         "input parameter constant iota neg abs exp expm1 log log1p sqrt rsqrt tanh erf sin cos floor ceil round sign"
         " logical_not add sub mul div pow maximum minimum remainder compare and or xor select cast reshape permute"
         " broadcast pad slice reverse concat unfold strided sum max min prod argmax logsumexp cumsum matmul gather"
-        " scatter_add opaque pick"
+        " scatter_add within opaque pick"
     )
     assert set(definitions()) == set(names.split())

@@ -5,16 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import numpy as np
+
 from topos_core.emission.builder import Builder, Ssa
 from topos_core.emission.lower.lowering import Lower
 from topos_core.emission.syntax import ints, signature, tensor
 from topos_core.tape.op import Op
-from topos_core.tape.type import TensorType
+from topos_core.tape.type import TensorType, numpy_dtype
 
 
 def _gather(builder: Builder, op: Op, operands: Sequence[Ssa]) -> Ssa:
     x, indices = operands
     return builder.gather(x, indices, op.attributes["axis"])
+
+
+def _within(builder: Builder, op: Op, operands: Sequence[Ssa]) -> Ssa:
+    """StableHLO has no errors: an index outside becomes the nearest one inside, as its own lookups do."""
+    (x,) = operands
+    held = np.iinfo(numpy_dtype(x.dtype))
+    first, last = max(op.attributes["low"], int(held.min)), min(op.attributes["high"] - 1, int(held.max))
+    capped = builder.same("minimum", x, builder.constant(last, x.type, "last"), word="capped")
+    return builder.same("maximum", capped, builder.constant(first, x.type, "first"), word="within")
 
 
 def _scatter_add(builder: Builder, op: Op, operands: Sequence[Ssa]) -> Ssa:
@@ -39,4 +50,4 @@ def _scatter_add(builder: Builder, op: Op, operands: Sequence[Ssa]) -> Ssa:
     return Ssa(name, op.type)
 
 
-LOWERINGS: Final[Mapping[str, Lower]] = {"gather": _gather, "scatter_add": _scatter_add}
+LOWERINGS: Final[Mapping[str, Lower]] = {"gather": _gather, "scatter_add": _scatter_add, "within": _within}

@@ -129,6 +129,7 @@ def calls() -> Mapping[str, Call]:
         "matmul": lambda torch, op, x: torch.matmul(*x),
         "gather": _gather,
         "scatter_add": _scatter_add,
+        "within": lambda torch, op, x: x[0],
     }  # fmt: skip
     return table
 

@@ -42,7 +42,7 @@ def _gather_nd(node: Node) -> Any:
     flat = movement.reshape(x, (groups * math.prod(lead), *rest))
     place: Any = None
     for at, extent in enumerate(lead):
-        part = lookup.counted(indices[..., at], extent)
+        part = lookup.inside(indices[..., at], extent)
         place = part if place is None else place * extent + part
     if batch:
         first = np.arange(groups).reshape(*x.shape[:batch], *(1,) * (place.ndim - batch)) * math.prod(lead)
@@ -60,7 +60,7 @@ def _scatter_elements(node: Node) -> Any:
     for at, extent in enumerate(x.shape):
         column = [-1 if k == at else 1 for k in range(x.ndim)]
         part: Any = (
-            lookup.counted(indices, extent)
+            lookup.inside(indices, extent)
             if at == axis
             else movement.spread(
                 constant.table(node.recorder, np.arange(indices.shape[at]).reshape(column), "i64"), indices.shape
@@ -77,7 +77,7 @@ def _scatter_nd(node: Node) -> Any:
     depth = indices.shape[-1]
     place: Any = None
     for at, extent in enumerate(x.shape[:depth]):
-        part = lookup.counted(indices[..., at], extent)
+        part = lookup.inside(indices[..., at], extent)
         place = part if place is None else place * extent + part
     return _added(x, place, updates, x.shape[depth:])
 

@@ -1,31 +1,21 @@
-"""Lookups by index: embedding, index_select, index, and what writes by index."""
+"""Lookups by index: embedding, index_select, index, and what writes by index. Only `index` counts from the end."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from topos_core import nn
 from topos_core.importers.torch_export.call import Call, NoFormula, Table
 from topos_core.recording import elementwise, lookup, movement
 from topos_core.recording.value import Value
 
 
 def _embedding(call: Call, weight: Value, indices: Value, *rest: Any) -> Any:
-    return nn.embedding(indices, weight)
+    return lookup.gather(weight, indices, 0, from_end=False)
 
 
 def _select(call: Call, x: Value, dim: int, index: Value) -> Any:
-    return _gather(x, index, dim % x.ndim)
-
-
-def _gather(x: Value, index: Value, axis: int) -> Value:
-    found = index if index.type.dtype in ("i32", "i64") else elementwise.cast(index, "i64")
-    return x.recorder.record("gather", (x, _from_end(found, x.type.shape[axis])), {"axis": axis})
-
-
-def _from_end(index: Value, extent: int) -> Value:
-    return lookup.counted(index, extent)
+    return lookup.gather(x, index, dim % x.ndim, from_end=False)
 
 
 def _index(call: Call, x: Value, indices: Sequence[Any]) -> Any:
@@ -36,7 +26,7 @@ def _index(call: Call, x: Value, indices: Sequence[Any]) -> Any:
     key = tuple(slice(None) if each is None else each for each in indices)
     if len(given) == 1:
         axis = next(at for at, each in enumerate(indices) if each is not None)
-        return _gather(x, given[0], axis)
+        return lookup.gather(x, given[0], axis)
     return x[key]
 
 
@@ -51,15 +41,18 @@ def _index_put(call: Call, x: Value, indices: Sequence[Any], values: Value, accu
             return elementwise.select(wide, movement.reshape(call.cast(values), ()), x)
     if not accumulate or len(given) != 1 or indices[0] is None:
         raise NoFormula("it replaces elements by index")
-    return _index_add(call, x, 0, given[0], values)
+    return _added(call, x, 0, lookup.counted(given[0], x.type.shape[0]), values)
 
 
 def _index_add(call: Call, x: Value, dim: int, index: Value, source: Value, alpha: Any = 1) -> Any:
     axis = dim % x.ndim
     rows = call.cast(source) if alpha == 1 else call.cast(source) * alpha
+    return _added(call, x, axis, lookup.counted(index, x.type.shape[axis], from_end=False), rows)
+
+
+def _added(call: Call, x: Value, axis: int, index: Value, rows: Value) -> Value:
     shape = (*x.type.shape[:axis], *index.type.shape, *x.type.shape[axis + 1 :])
-    found = index if index.type.dtype in ("i32", "i64") else elementwise.cast(index, "i64")
-    operands = (x, _from_end(found, x.type.shape[axis]), movement.spread(rows, shape))
+    operands = (x, index, movement.spread(call.cast(rows), shape))
     return x.recorder.record("scatter_add", operands, {"axis": axis})
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from topos_core import nn
 from topos_core.importers.torch_export.call import Call, NoFormula, Table
+from topos_core.recording import lookup
 from topos_core.recording.value import Value
 
 _REDUCTIONS: Final = ("none", "mean", "sum")
@@ -20,7 +21,10 @@ def _cross_entropy(
         raise NoFormula("class weights or label smoothing")
     if target.dtype.kind in "iu" and not (_lowest(target) >= 0 > ignored):
         raise NoFormula(f"targets may be {ignored}, which is ignored")
-    return nn.cross_entropy(logits, target, _REDUCTIONS[reduction], axis=1 if logits.ndim > 1 else 0)
+    axis = 1 if logits.ndim > 1 else 0
+    if target.dtype.kind in "iu":
+        target = lookup.inside(target, logits.type.shape[axis], from_end=False)
+    return nn.cross_entropy(logits, target, _REDUCTIONS[reduction], axis=axis)
 
 
 def _lowest(target: Value) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from topos_core.importers.torch_export.call import Call, NoFormula, Table
-from topos_core.recording import constant, elementwise, movement
+from topos_core.recording import constant, elementwise, lookup, movement
 from topos_core.recording.value import Value
 
 _LAST: Final = 2**62  # what torch writes for "to the end" is larger
@@ -301,7 +301,7 @@ def _meshgrid(call: Call, tensors: Sequence[Any], indexing: Any = "ij") -> Any:
 
 def _one_hot(call: Call, x: Value, classes: int = -1) -> Any:
     count = call.shape[-1]
-    return movement.reshape(x, (*x.type.shape, 1)) == np.arange(count)
+    return movement.reshape(lookup.inside(x, count, from_end=False), (*x.type.shape, 1)) == np.arange(count)
 
 
 def _filled_columns(call: Call, tensors: Sequence[Value], *rest: Any) -> Any:

@@ -178,7 +178,14 @@ def _along(call: Call, x: Value, dim: int, index: Value, *rest: Any) -> Any:
     if x.ndim == 0:
         raise NoFormula("a gather from a scalar")
     cut = tuple(slice(None) if axis == dim % x.ndim else slice(0, index.type.shape[axis]) for axis in range(x.ndim))
-    return lookup.take_along_axis(x[cut], index, dim)
+    return lookup.take_along_axis(x[cut], index, dim, from_end=False)
+
+
+def _along_dim(call: Call, x: Value, index: Value, dim: Any = None) -> Any:
+    """Looks up what broadcasts; torch takes these indices modulo the extent, but not where it flattens both."""
+    if dim is None:
+        return _along(call, x.reshape(-1), 0, index.reshape(-1))
+    return lookup.take_along_axis(x, index % x.shape[dim], dim)
 
 
 def _difference(call: Call, x: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
@@ -204,5 +211,5 @@ TABLE: Final[Table] = {
     "softmax": _softmax(nn.softmax), "_softmax": _softmax(nn.softmax), "special_softmax": _softmax(nn.softmax),
     "log_softmax": _softmax(nn.log_softmax), "_log_softmax": _softmax(nn.log_softmax),
     "linalg_vector_norm": _vector_norm, "norm": _norm, "count_nonzero": _count_nonzero, "gather": _along,
-    "take_along_dim": lambda call, x, index, dim=None: _along(call, x, dim, index),
+    "take_along_dim": _along_dim,
 }  # fmt: skip
