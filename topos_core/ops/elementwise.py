@@ -2,7 +2,7 @@
 
 Where the rules differ from NumPy: `maximum` and `minimum` order -0 below +0, `sign(-0)` is -0, an integer `div` drops the
 fraction (the recorder spells `//` with it), an integer `pow` with a negative exponent is the exact quotient without its
-fraction. Integer division by zero is undefined. f16 and bf16 results are computed in f32 and rounded once where NumPy
+fraction. Integer division by zero gives 0, as in NumPy. f16 and bf16 results are computed in f32 and rounded once where NumPy
 has no loop of its own. NumPy's exp, tanh and their kin have several loops that differ in bits and are chosen by memory
 layout, so their operands are made C-contiguous first; a splat stays a splat.
 """

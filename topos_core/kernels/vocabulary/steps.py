@@ -193,7 +193,7 @@ class Steps:
             return builder.trunc(x, kind)
         return (builder.sext if signed else builder.zext)(x, kind)
 
-    # -- integers: division by zero is undefined on the tape, and must not stop the machine
+    # -- integers: division by zero must not stop the machine, and gives 0 as NumPy does
 
     def _safe(self, dtype: str, a: Any, b: Any) -> tuple[Any, Any]:
         """Gives a divisor that no machine traps on, and where the quotient is the negated dividend."""
@@ -205,10 +205,13 @@ class Steps:
         return self.builder.select(minus, one, safe), minus
 
     def _divided(self, dtype: str, a: Any, b: Any) -> Any:
+        builder, zero = self.builder, self.number(dtype, 0)
         safe, minus = self._safe(dtype, a, b)
         if minus is None:
-            return self.builder.udiv(a, safe)
-        return self.builder.select(minus, self.builder.neg(a), self.builder.sdiv(a, safe))
+            quotient = builder.udiv(a, safe)
+        else:
+            quotient = builder.select(minus, builder.neg(a), builder.sdiv(a, safe))
+        return builder.select(builder.icmp_signed("==", b, zero), zero, quotient)
 
     def _remainder(self, dtype: str, a: Any, b: Any) -> Any:
         """The remainder has the divisor's sign."""
