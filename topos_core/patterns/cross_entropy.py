@@ -13,7 +13,7 @@ Declines when
     The log probabilities are read elsewhere (that is a shared interior).
 
 Differs from the recorded ops
-    Recorded as the logarithm of a softmax, where that underflows to 0: the kernel gives the loss for a recorded infinity.
+    Recorded as the logarithm of a softmax, where that underflows to 0: the kernel gives the loss for a recorded infinity or NaN.
 
 Not recognised
     The logarithm of the sum of powers minus the class's own logit; class weights, label smoothing that is added

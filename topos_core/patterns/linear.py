@@ -12,8 +12,9 @@ Declines when
     It reads windows: that is a convolution.
 
 Not recognised
-    A product that both operands' batch axes take part in (`matmul`), a bias per element or per row, an x that is padded with 0 (a
-    `convolution`); one padded with another number, such as a column of ones, is bound as it is.
+    Outputs made one by one (a layer each) or summed feature by feature, a product that both operands' batch axes take part
+    in (`matmul`), a bias per element or per row, an x that is padded with 0 (a `convolution`); one padded with another
+    number, such as a column of ones, is bound as it is.
 
 Source
     Rumelhart, Hinton, Williams, Learning representations by back-propagating errors (1986).

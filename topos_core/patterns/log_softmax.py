@@ -31,7 +31,9 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
+from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
+from topos_core.matching.core import Keys
 from topos_core.matching.declared import Lookalike, Term, anchor, difference
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
@@ -105,6 +107,11 @@ def work(tape: Tape, match: Match) -> Work:
     return Work(4 * root.size + rows, root.size + rows, x.bytes, root.bytes)
 
 
+def worth(keys: Keys, attempt: Attempt) -> bool:
+    """Says whether a failure is worth telling: what a loss takes from the logarithm, one logit or another value, was never meant."""
+    return attempt.failure is None or attempt.failure.code != "identity"
+
+
 TERM = Term(
     formula=formula,
     facts=facts,
@@ -119,6 +126,7 @@ TERM = Term(
             constants=("epsilon",),
         ),
     ),
+    worth=worth,
 )
 
 

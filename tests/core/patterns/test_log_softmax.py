@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.core.patterns.check import check
+from tests.core.patterns.check import check, searched
 from topos_core.recording.elementary import logsumexp
 
 X = {"x": "f64[4,6]"}
@@ -42,6 +42,15 @@ def if_finite(x):
     m = np.max(x, 1, keepdims=True)
     m = np.where(np.isfinite(m), m, 0)
     return x - (np.log(np.abs(np.exp(x - m).sum(1, keepdims=True))) + m)
+
+
+def test_a_logit_less_the_logarithm_of_all_is_no_near_miss():
+    def program(x, t):
+        s = x - x.max(1, keepdims=True)
+        return np.log(np.exp(s).sum(1)) - np.take_along_axis(s, t[:, None], 1)[:, 0]
+
+    _, pool = searched(program, {"x": "f64[4,6]", "t": "i64[4]<6"})
+    assert pool.near_misses == ()
 
 
 def by_logsumexp(x):
