@@ -158,6 +158,21 @@ def test_a_closed_scope_without_a_hit_is_dimmed(open_page: Open) -> None:
     expect(page.locator(".scope.dimmed")).to_have_count(1)
 
 
+def test_a_gesture_out_and_back_mounts_the_drawing_once(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    page.evaluate("""() => { window.gone = 0; new MutationObserver((records) => {
+        for (const record of records) for (const node of record.removedNodes) if (node.classList?.contains('picture')) window.gone += 1;
+    }).observe(document.querySelector('.graph'), {childList: true}); }""")
+    out = """async (steps) => { const graph = document.querySelector('.graph');
+        for (const deltaY of steps) { await new Promise(requestAnimationFrame);
+            graph.dispatchEvent(new WheelEvent('wheel', {deltaY, ctrlKey: true, clientX: 600, clientY: 450, bubbles: true, cancelable: true})); } }"""
+    page.evaluate(out, [12] * 40 + [-12] * 40)  # out to 0.38 of what it was, where the far drawing stands at rest
+    assert page.evaluate("window.gone") == 0
+    page.evaluate(out, [12] * 40)
+    page.locator(".graph > canvas").wait_for()
+    assert page.evaluate("window.gone") == 1
+
+
 def test_the_minimap_leads_there(open_page: Open) -> None:
     page, *_ = open_page(norms())
     before = camera(page)
