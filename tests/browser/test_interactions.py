@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -75,8 +76,8 @@ def test_the_wheel_scrolls_and_zooms_as_it_is_set(open_page: Open) -> None:
 
 
 @pytest.mark.parametrize("zoom", [False, True])
-def test_a_gesture_lays_nothing_out(open_page: Open, zoom: bool) -> None:
-    """Texts that are laid out while their picture is stretched are laid out anew on every frame."""
+def test_a_gesture_lays_nothing_out(open_page: Open, browser: Any, zoom: bool) -> None:
+    """Texts that are laid out while their picture is stretched are laid out anew on every frame, and so are the page's layers."""
     page, *_ = open_page(decoder(300))
     expect(page.locator(".minimap")).to_be_visible()
     at_rest(page)
@@ -89,8 +90,13 @@ def test_a_gesture_lays_nothing_out(open_page: Open, zoom: bool) -> None:
         return int(next(one["value"] for one in metrics if one["name"] == "LayoutCount"))
 
     before = layouts()
+    browser.start_tracing(page=page, categories=["blink", "devtools.timeline"])
     page.evaluate(PAN, [40, zoom])
-    assert page.locator(".pictured").count() == 1
+    told = json.loads(browser.stop_tracing())["traceEvents"]
+    layered = sum(event["name"] == "PaintArtifactCompositor::Update" and event["ph"] == "X" for event in told)
+    drawn = sum(event["name"] == "ProxyMain::BeginMainFrame" or event["name"] == "FireAnimationFrame" for event in told)
+    assert drawn >= 40
+    assert layered <= 24  # the map's frame follows ten times a second
     assert layouts() - before <= 8  # where the picture begins, and where what is asked for it is drawn
 
 
