@@ -15,6 +15,7 @@ import numpy as np
 from topos_core.kernels.attention.offering import FEW_QUERIES, LABELS
 from topos_core.kernels.convolution.tables import middle_table
 from topos_core.kernels.host import host
+from topos_core.kernels.known import Known
 from topos_core.kernels.launch import Scratch, address_of, aligned, carved, launch, spaced, template
 from topos_core.kernels.library import Kernel, kernel
 from topos_core.kernels.rows import Rows, copied_rows, dense_rows, rows_of, scatter
@@ -28,8 +29,6 @@ SCORES_BYTES: Final = 512 << 10
 """Of a block's scores: they stay in a core's second-level cache."""
 BLOCK_ROWS: Final = 36
 THREAD_FLOPS: Final = 400_000
-REMEMBERED: Final = 8
-"""Cuts per match; more than one is rare."""
 
 _K: Final = {name: place for place, name in enumerate(KEYS)}
 _A: Final = {name: place for place, name in enumerate(ATTENTION)}
@@ -75,7 +74,7 @@ class Runner:
     pack: Kernel
     attend: Kernel
     causal: str | None
-    cuts: dict[tuple[Any, ...], Cut]
+    cuts: Known[tuple[Any, ...], Cut]
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
@@ -87,9 +86,7 @@ class Runner:
         key = (threads, result.strides, beside, *(values.strides for values in arrays.values()))
         cut = self.cuts.get(key)
         if cut is None:
-            cut = self._cut(threads, arrays, result, beside)
-            if len(self.cuts) < REMEMBERED:
-                self.cuts[key] = cut
+            cut = self.cuts.keep(key, self._cut(threads, arrays, result, beside))
         for name in cut.copied:
             arrays[name] = copied_rows(arrays[name], self.facts.layouts[name], self.facts, LABELS[name])
         packed, checks = carved(self.dtype, cut.packed), np.empty(cut.checks)
@@ -263,7 +260,7 @@ def make_runner(facts: CoreFacts, dtype: str, mask: np.ndarray | None = None, ke
         pack=kernel("pack_keys", computed),
         attend=kernel("attention", computed),
         causal=causal_binding(facts, mask, keep),
-        cuts={},
+        cuts=Known(),
     )
 
 

@@ -16,6 +16,7 @@ from topos_core.kernels.convolution.geometry import Problem, image_offsets, lies
 from topos_core.kernels.convolution.plane_copy import copy_block, residues_of
 from topos_core.kernels.convolution.tables import tile_table
 from topos_core.kernels.host import host
+from topos_core.kernels.known import Known
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
 from topos_core.kernels.library import kernel
 from topos_core.kernels.margins import Margins
@@ -115,7 +116,7 @@ class Engine:
         self.copied_pitch = self.tiles.widest * self.lanes
         self.copied_offsets = np.arange(convolution.steps, dtype=np.int64) * self.copied_pitch
         self.epilogue = epilogue
-        self.cuts: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Cut] = {}
+        self.cuts: Known[tuple[int, tuple[int, ...], tuple[int, ...]], Cut] = Known()
 
     def run(
         self, image: tuple[int, ...], out: tuple[int, ...], operands: Operands, threads: int, planes: int = 0
@@ -159,11 +160,8 @@ class Engine:
         return None
 
     def _remember(self, threads: int, image: tuple[int, ...], out: tuple[int, ...]) -> Cut:
-        if len(self.cuts) > 16:  # strides differ from run to run: an unusual caller, whom memory must not pay for
-            self.cuts.clear()
         workers = max(1, min(threads, self.problem.flops // THREAD_FLOPS))
-        cut = self.cuts[threads, image, out] = self._cut(workers, image, out)
-        return cut
+        return self.cuts.keep((threads, image, out), self._cut(workers, image, out))
 
     def _cut(self, threads: int, strides: tuple[int, ...], out: tuple[int, ...]) -> Cut:
         in_place = reads_in_place(self.problem) and lies_densely(self.problem, strides)

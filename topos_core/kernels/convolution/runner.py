@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from topos_core.kernels.convolution.engine import Engine, Epilogue, Operands
 from topos_core.kernels.convolution.geometry import Problem, problem
 from topos_core.kernels.convolution.phases import Phases, phases_of
 from topos_core.kernels.convolution.winograd import Winograd, transformed
+from topos_core.kernels.known import Known
 from topos_core.kernels.launch import address_of
 from topos_core.kernels.layouts import arrange, restore
 from topos_core.kernels.margins import Margins
@@ -21,8 +21,6 @@ from topos_core.matching.facts import ConvolutionFacts
 from topos_core.ops.cast import cast_array
 from topos_core.tape.type import numpy_dtype
 
-REMEMBERED: Final = 8
-"""Strides per match that are remembered; more than one is rare."""
 Fold = Callable[[Mapping[str, np.ndarray]], tuple[np.ndarray, np.ndarray]]
 """Gives f64 scale and shift per output channel from the epilogue's bindings."""
 
@@ -52,9 +50,9 @@ class Runner:
     facts: ConvolutionFacts
     dtype: np.dtype
     engine: Engine
-    images: dict[tuple[int, ...], tuple[int, ...]]
-    kernels: set[tuple[int, ...]]
-    results: dict[tuple[int, ...], tuple[int, ...]]
+    images: Known[tuple[int, ...], tuple[int, ...]]
+    kernels: Known[tuple[int, ...], bool]
+    results: Known[tuple[int, ...], tuple[int, ...]]
     left: np.ndarray | None
     factors: tuple[np.ndarray, np.ndarray] | None
     fold: Fold
@@ -122,16 +120,14 @@ class Runner:
         given = iter(stride // result.itemsize for stride in arranged.strides[3:])
         spatial = tuple(next(given) if role else 0 for role in self.engine.problem.roles)
         strides = (*(stride // result.itemsize for stride in arranged.strides[:3]), *spatial)
-        if len(self.results) < REMEMBERED:
-            self.results[result.strides] = strides
-        return strides
+        return self.results.keep(result.strides, strides)
 
     def _left(self, kernel: np.ndarray) -> np.ndarray:
         if kernel.strides in self.kernels and kernel.dtype == self.engine.dtype:
             return kernel
         rows = kernel_rows(kernel, self.facts, self.engine.dtype)
-        if rows.size and address_of(rows) == address_of(kernel) and len(self.kernels) < REMEMBERED:
-            self.kernels.add(kernel.strides)
+        if rows.size and address_of(rows) == address_of(kernel):
+            self.kernels.keep(kernel.strides, True)
         return rows
 
     def _factors(self, bindings: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -147,8 +143,8 @@ class Runner:
         if any(stride % size for stride in arranged.strides):
             arranged = np.ascontiguousarray(arranged)
         strides = tuple(stride // size for stride in arranged.strides)
-        if x.size and address_of(arranged) == address_of(x) and len(self.images) < REMEMBERED:
-            self.images[x.strides] = strides
+        if x.size and address_of(arranged) == address_of(x):
+            self.images.keep(x.strides, strides)
         return arranged, strides
 
     def _deliver(self, temporary: np.ndarray, result: np.ndarray) -> None:
@@ -198,9 +194,9 @@ def make_runner(
         facts=facts,
         dtype=numpy_dtype(dtype),
         engine=engine,
-        images={},
-        kernels=set(),
-        results={},
+        images=Known(),
+        kernels=Known(),
+        results=Known(),
         left=left,
         factors=factors,
         fold=fold,

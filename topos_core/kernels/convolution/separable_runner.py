@@ -16,8 +16,9 @@ from topos_core.kernels.convolution.activations import epilogue
 from topos_core.kernels.convolution.engine import Operands
 from topos_core.kernels.convolution.factors import fold_vectors
 from topos_core.kernels.convolution.geometry import SPATIAL, pair
-from topos_core.kernels.convolution.runner import REMEMBERED, image_axes, kernel_rows
+from topos_core.kernels.convolution.runner import image_axes, kernel_rows
 from topos_core.kernels.convolution.separable import Separable
+from topos_core.kernels.known import Known
 from topos_core.kernels.launch import address_of
 from topos_core.kernels.layouts import arrange, restore
 from topos_core.matching.facts import DepthwisePointwiseFacts, EpilogueFacts
@@ -51,8 +52,8 @@ class Runner:
     dtype: np.dtype
     engine: Separable
     known: Mapping[str, Weights]
-    images: dict[tuple[int, ...], tuple[int, ...]]
-    results: dict[tuple[int, ...], tuple[int, ...]]
+    images: Known[tuple[int, ...], tuple[int, ...]]
+    results: Known[tuple[int, ...], tuple[int, ...]]
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
@@ -93,8 +94,8 @@ class Runner:
         if any(stride % axes.itemsize for stride in axes.strides):
             axes = np.ascontiguousarray(axes)
         strides = _steps(axes)
-        if x.size and address_of(axes) == address_of(x) and len(self.images) < REMEMBERED:
-            self.images[x.strides] = strides
+        if x.size and address_of(axes) == address_of(x):
+            self.images.keep(x.strides, strides)
         return axes, strides
 
     def _result(self, result: np.ndarray) -> tuple[int, ...] | None:
@@ -107,9 +108,7 @@ class Runner:
         placed = self._placed(result)
         if address_of(placed) != address_of(result):
             return None
-        if len(self.results) < REMEMBERED:
-            self.results[result.strides] = _steps(placed)
-        return _steps(placed)
+        return self.results.keep(result.strides, _steps(placed))
 
     def _weights(self, side: str, bindings: Mapping[str, np.ndarray]) -> Weights:
         own = {name.removeprefix(f"{side}_"): array for name, array in bindings.items() if name.startswith(f"{side}_")}
@@ -166,7 +165,7 @@ def make_runner(
         if set(own.values()) <= constants.keys():
             known = {name: constants[value] for name, value in own.items()}
             packed[side] = weights_of(getattr(facts, side), known, numpy_dtype(computed))
-    return Runner(facts, numpy_dtype(dtype), engine, packed, {}, {})
+    return Runner(facts, numpy_dtype(dtype), engine, packed, Known(), Known())
 
 
 def _steps(array: np.ndarray) -> tuple[int, ...]:

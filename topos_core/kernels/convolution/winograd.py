@@ -18,6 +18,7 @@ from topos_core.kernels.convolution.geometry import Problem, planes
 from topos_core.kernels.convolution.plane_copy import copy_block, residues_of
 from topos_core.kernels.convolution.tables import packed_table
 from topos_core.kernels.host import host
+from topos_core.kernels.known import Known
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
 from topos_core.kernels.library import kernel
 from topos_core.kernels.margins import Margins
@@ -116,7 +117,7 @@ class Winograd:
         self.activation = kernel("activation", dtype, activation) if activation != "none" else None
         self.limits = np.array(limits, self.dtype)
         self.residual_last = residual_last
-        self.cuts: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Cut] = {}
+        self.cuts: Known[tuple[int, tuple[int, ...], tuple[int, ...]], Cut] = Known()
         self.pitches: dict[int, np.ndarray] = {}
 
     def run(
@@ -136,7 +137,9 @@ class Winograd:
             threads: How many workers may take part.
             planes: Address of the image's planes where it lies in such (`reads_planes`); 0 where it does not.
         """
-        cut = self.cuts.get((threads, image, out)) or self._remember(threads, image, out)
+        cut = self.cuts.get((threads, image, out)) or self.cuts.keep(
+            (threads, image, out), self._cut(threads, image, out)
+        )
         scratch = Scratch(cut.slot_bytes * cut.threads if planes else cut.scratch_bytes)
         checks = np.zeros((cut.threads, 64 // self.dtype.itemsize), self.dtype)
         laid, block = planes, array("q", cut.block)
@@ -154,12 +157,6 @@ class Winograd:
         """Tells whether planes that another kernel wrote into are those that an image is copied to."""
         laid = self.planes
         return (laid.pitch, laid.channel) == (margins.pitch, margins.plane) and self._slack() <= margins.behind
-
-    def _remember(self, threads: int, image: tuple[int, ...], out: tuple[int, ...]) -> Cut:
-        if len(self.cuts) > 16:  # strides differ from run to run: an unusual caller, whom memory must not pay for
-            self.cuts.clear()
-        cut = self.cuts[threads, image, out] = self._cut(threads, image, out)
-        return cut
 
     def _cut(self, threads: int, image: tuple[int, ...], out: tuple[int, ...]) -> Cut:
         rows = self._block_rows(threads)

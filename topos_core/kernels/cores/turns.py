@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from topos_core.cost.memory import contiguous_strides
+from topos_core.kernels.known import Known
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
 from topos_core.kernels.library import kernel
 from topos_core.kernels.rows import Places, copied_rows, places_of, scatter
@@ -22,8 +23,6 @@ from topos_core.tape.type import TensorType, numpy_dtype
 LABELS: Final = ("p", "h")
 """Which of a pair, and which pair of a row."""
 ITEM_ELEMENTS: Final = 8192
-REMEMBERED: Final = 8
-"""Strides per match that are remembered; more than one is rare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Runner:
     facts: CoreFacts
     backwards: bool
     dtype: np.dtype
-    known: dict[tuple[Any, ...], dict[str, Places | None]]
+    known: Known[tuple[Any, ...], dict[str, Places | None]]
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
@@ -97,15 +96,14 @@ class Runner:
                 name: places_of(array, layouts[name], self.facts, LABELS, "k")
                 for name, array in (*arrays.items(), ("out", target))
             }
-            if len(self.known) < REMEMBERED:
-                self.known[key] = found
+            self.known.keep(key, found)
         return dict(found)
 
 
 def make_runner(facts: CoreFacts, dtype: str) -> Runner:
     """Reads the dtype; the kernel depends on strides and is compiled by the first run."""
     return Runner(
-        facts, facts.options.get("direction") == "backwards", numpy_dtype("f64" if dtype == "f64" else "f32"), {}
+        facts, facts.options.get("direction") == "backwards", numpy_dtype("f64" if dtype == "f64" else "f32"), Known()
     )
 
 

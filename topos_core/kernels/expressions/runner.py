@@ -12,6 +12,7 @@ import numpy as np
 from topos_core.cost.memory import contiguous_strides
 from topos_core.kernels.expressions.loops import Loops, Strides, lay_out
 from topos_core.kernels.expressions.programs import program_of
+from topos_core.kernels.known import Known
 from topos_core.kernels.launch import address_of, launch, streamed, template
 from topos_core.kernels.library import Kernel, kernel
 from topos_core.kernels.scratch import Copied, Stage
@@ -124,7 +125,7 @@ class Runner:
     facts: ExpressionFacts
     readings: tuple[Reading, ...]
     constants: np.ndarray = field(init=False)
-    cuts: dict[tuple[tuple[Strides, ...], int], _Cut] = field(init=False, default_factory=dict)
+    cuts: Known[tuple[tuple[Strides, ...], int], _Cut] = field(init=False, default_factory=Known)
 
     def __post_init__(self) -> None:
         self.constants = np.zeros(len(self.facts.constants) + 1, np.int64)
@@ -185,9 +186,7 @@ class Runner:
 
     def _cut(self, strides: tuple[Strides, ...], threads: int) -> _Cut:
         key = strides, threads
-        if key not in self.cuts:
-            self.cuts[key] = self._made(strides, threads)
-        return self.cuts[key]
+        return self.cuts.get(key) or self.cuts.keep(key, self._made(strides, threads))
 
     def _made(self, strides: tuple[Strides, ...], threads: int) -> _Cut:
         facts = self.facts

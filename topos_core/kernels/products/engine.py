@@ -15,6 +15,7 @@ import numpy as np
 from topos_core.kernels.convolution.engine import COPIED_ROWS, ITEMS_PER_THREAD, THREAD_FLOPS, UNBOUNDED, Epilogue
 from topos_core.kernels.convolution.tables import tile_table
 from topos_core.kernels.host import host
+from topos_core.kernels.known import Known
 from topos_core.kernels.launch import Scratch, address_of, aligned, carved, launch, spaced, template
 from topos_core.kernels.library import kernel
 from topos_core.kernels.tiles import tiles
@@ -65,7 +66,7 @@ class Product:
         self.ones, self.zeros = np.ones(rows * batch, self.dtype), np.zeros(rows * batch, self.dtype)
         self.limits = np.array(epilogue.limits, self.dtype)
         self.epilogue = epilogue
-        self.cuts: dict[tuple[int, bool, int], _Cut] = {}
+        self.cuts: Known[tuple[int, bool, int], _Cut] = Known()
 
     def pack(self, right: np.ndarray) -> Right:
         """Copies [steps, columns] into panels, which start on a cache line: a register across two takes two loads."""
@@ -92,7 +93,7 @@ class Product:
         key = (threads, right.packed, row)
         cut = self.cuts.get(key)
         if cut is None:
-            cut = self.cuts[key] = self._cut(threads, right.packed, row)
+            cut = self.cuts.keep(key, self._cut(threads, right.packed, row))
         block = array("q", cut.block)
         scratch = Scratch(cut.scratch_bytes)
         for name, value in (
