@@ -53,6 +53,7 @@ def kernels_page() -> str:
             "Made from the offers for the patterns' own examples at other dtypes. A number is the shipped error of the kernel: the",
             "largest difference from float64, relative to the largest magnitude of the output, that was measured on the probe set,",
             f"doubled ({PROBE}).",
+            "What that covers, and what it cannot, stands under *What an envelope covers* in [numerics.md](numerics.md).",
             "f16 and bf16 are read and written as they are and computed in f32. *recorded bits*: the kernel rounds as the recorded",
             "ops do. *TP206*: recognised, and declined with its reason (never measured at this dtype, or computed in floats only);",
             "the recorded ops run. An empty cell: the examples do not match at this dtype.",

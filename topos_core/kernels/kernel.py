@@ -20,8 +20,8 @@ Dialect = Literal["portable", "xla", "iree"]
 class Envelope:
     """A fast kernel's measured error against float64 on the pattern's probe set.
 
-    `relative` bounds max|got - f64| / max|f64| per output; `absolute` is added to it. `probe` names the probe set and
-    versions that gave it.
+    `relative` bounds max|got - f64| / max|f64| per output of a well-conditioned program, and grows with the condition of
+    others (`conditioning.py`); `absolute` is added to it. `probe` names the probe set and versions that gave it.
     """
 
     relative: float

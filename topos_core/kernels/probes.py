@@ -4,7 +4,7 @@ A probe is a program in which the pattern matches, at one dtype, with bindings o
 with a tiny spread, ties, zeros of both signs, values near overflow, a NaN or an infinity in one place, a row of -inf, memory
 in another order, with gaps, backwards or repeated; the same with one extent everywhere (4, 1) and with an empty batch, where
 the program can be traced so. The reference is the pattern's own formula on the same bindings in float64, so what is measured
-is the kernel.
+is the kernel. What the formula makes of the bindings' own rounding is told apart (`conditioning.py`).
 """
 
 from __future__ import annotations
@@ -105,32 +105,54 @@ def _shaped(function: Callable[..., Any], specs: Mapping[str, str]) -> Iterator[
 def measure(probe: Probe) -> Measured:
     """Runs a probe through the kernel and compares with float64."""
     tape, match = probe.tape, probe.match
-    special = "x" if "x" in match.bindings else next(iter(match.bindings))
-    made: dict[int, np.ndarray] = {}  # a value that is bound twice is one array
-    for name, value in match.bindings.items():
-        kind = probe.kind if value == match.bindings[special] or probe.kind in LAYOUTS else "normal"
-        made.setdefault(value, _binding(tape, value, name, kind))
-    arrays = {name: made[value] for name, value in match.bindings.items()}
+    arrays = arrays_of(probe)
     known = {value: arrays[name] for name, value in match.bindings.items() if known_beforehand(tape, value)}
-    produced = {"result": match.root, **{name: values[0] for name, values in match.named.items()}}
+    produced = produced_by(match)
     out = {}
     for name, value in produced.items():
         type_ = tape.ops[value].type
         out[name] = np.zeros(type_.shape, numpy_dtype(type_.dtype))
-    formula = importlib.import_module(f"topos_core.patterns.{match.pattern}").evaluate
-    longer = tape.ops[match.root].type.dtype == "f64" and match.pattern not in BY_ERF
-    wider = np.longdouble if longer else np.float64
     with np.errstate(all="ignore"):
         prepare(tape, match, known).run(arrays, out, 1)
-        exact = formula(match.facts, {name: _wide(array, wider) for name, array in arrays.items()})
+        exact = by_formula(probe, widened(probe, arrays))
         recorded = _recorded(tape, match, arrays)
         worst, agree = 0.0, True
         for name, value in produced.items():
-            reference = np.asarray(exact["root" if name == "result" else name])
             compare = _compare_huge if probe.kind == "huge" else _compare
-            error, same = compare(out[name], reference, recorded[value])
+            error, same = compare(out[name], exact[name], recorded[value])
             worst, agree = max(worst, error), agree and same
     return Measured(worst, agree)
+
+
+def arrays_of(probe: Probe) -> dict[str, np.ndarray]:
+    """Makes a probe's bindings; a value that is bound twice is one array."""
+    tape, match = probe.tape, probe.match
+    special = "x" if "x" in match.bindings else next(iter(match.bindings))
+    made: dict[int, np.ndarray] = {}
+    for name, value in match.bindings.items():
+        kind = probe.kind if value == match.bindings[special] or probe.kind in LAYOUTS else "normal"
+        made.setdefault(value, _binding(tape, value, name, kind))
+    return {name: made[value] for name, value in match.bindings.items()}
+
+
+def produced_by(match: Match) -> dict[str, int]:
+    """Gives what a match's kernel makes: its result and its named results."""
+    return {"result": match.root, **{name: values[0] for name, values in match.named.items()}}
+
+
+def widened(probe: Probe, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Gives bindings as the reference has them: in float64, or longer where that is the result's own dtype."""
+    match = probe.match
+    longer = probe.tape.ops[match.root].type.dtype == "f64" and match.pattern not in BY_ERF
+    return {name: _wide(array, np.longdouble if longer else np.float64) for name, array in arrays.items()}
+
+
+def by_formula(probe: Probe, wide: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Evaluates the pattern's own formula: what the match produces, by name."""
+    match = probe.match
+    formula = importlib.import_module(f"topos_core.patterns.{match.pattern}").evaluate
+    exact = formula(match.facts, wide)
+    return {name: np.asarray(exact["root" if name == "result" else name]) for name in produced_by(match)}
 
 
 def _recorded(tape: Tape, match: Match, arrays: Mapping[str, np.ndarray]) -> dict[int, np.ndarray]:
