@@ -124,3 +124,16 @@ def test_no_name_or_type_leaves_its_box(open_page: Open) -> None:
         })""")
         assert len(found) > 5
         assert [text for text, left in found if left < 4] == []
+
+
+def test_a_link_that_names_no_camera_shows_what_it_names(open_page: Open) -> None:
+    """As an editor's link does, which knows a region and no place on the drawing."""
+    document = decoder(300)
+    region = next(r for r in document["regions"] if r["verdict"] == "blocked")
+    page, *_ = open_page(document, fragment="#sel=r:" + region["key"])
+    sleeve = page.locator(".sleeve.selected")
+    sleeve.wait_for(state="attached")
+    at_rest(page)
+    graph, box = page.get_by_test_id("graph").bounding_box(), sleeve.bounding_box()
+    assert graph["x"] <= box["x"] <= box["x"] + box["width"] <= graph["x"] + graph["width"]
+    assert graph["y"] <= box["y"] <= graph["y"] + graph["height"]

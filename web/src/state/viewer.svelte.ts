@@ -240,7 +240,11 @@ export class Viewer {
       else this.whatif.bring(optionsOf(this.wanted));
       this.restore({ ...kept, ...this.wanted });
       if (graph) await this.relayout();
-      if (!this.wanted.camera && (!drawn || merged)) this.fitRequest++;
+      if (!this.wanted.camera && (!drawn || merged)) {
+        this.fitRequest++;
+        const asked = this.wanted.selection === undefined ? undefined : (this.region?.root ?? (this.selection?.kind === 'op' ? this.selection.value : undefined));
+        if (asked !== undefined) await this.bring(asked); // a link that names no camera is about what it names
+      }
       this.wanted = {};
       void this.profiling.fromServer();
       if (!diff) await this.whatif.again();
