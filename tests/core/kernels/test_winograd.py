@@ -1,5 +1,7 @@
 """Convolutions by Winograd's tiles: any shape and epilogue, what is not finite, how they are chosen and switched off."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,12 +9,14 @@ from hypothesis import strategies as st
 
 import topos_core as tp
 from topos_core import nn
+from topos_core.kernels.convolution import winograd as by_tiles
 from topos_core.kernels.convolution.engine import NO_LIMITS
 from topos_core.kernels.convolution.geometry import Problem
-from topos_core.kernels.convolution.winograd import Winograd, pays, transformed
+from topos_core.kernels.convolution.winograd import PRODUCTS, Winograd, pays, transformed
 from topos_core.kernels.envelope_table import RELATIVE
 from topos_core.kernels.host import host
-from topos_core.kernels.launch import address_of
+from topos_core.kernels.launch import Scratch, address_of
+from topos_core.kernels.vocabulary.blocks import WINOGRAD
 from topos_core.matching.facts import Window
 
 LANES = host().lanes("f32")
@@ -95,6 +99,41 @@ def test_any_extent_channel_count_and_pad_gives_the_formula(data):
 @pytest.mark.parametrize("width", [4 * LANES - 1, 4 * LANES, 4 * LANES + 1, 8 * LANES + 5])
 def test_tails_of_registers_of_tiles(width):
     check(1, 3, 5, (6, width))
+
+
+DENORMAL = np.float32(1e-40)
+
+
+class Poisoned(Scratch):
+    """Scratch memory that is full of denormal numbers, kept for who asks what became of them."""
+
+    __slots__ = ()
+    made: ClassVar = []
+
+    def __init__(self, size):
+        super().__init__(size)
+        self.owner[: size // 4 * 4].view(np.float32)[:] = DENORMAL
+        self.made.append(self)
+
+
+@pytest.mark.parametrize("image", [(4 * down, 4 * across) for across in (5, 7, LANES + 1) for down in range(1, 10)])
+def test_no_product_is_made_of_what_scratch_memory_held(image, monkeypatch):
+    monkeypatch.setattr(by_tiles, "Scratch", Poisoned)
+    monkeypatch.setattr(Poisoned, "made", [])
+    channels, rows = 3, 5
+    engine = Winograd(problem(1, channels, rows, image), "f32", NO_LIMITS, "none", False)
+    x, out = np.ones((1, channels, *image), np.float32), np.empty((1, rows, *image), np.float32)
+    kernel, ones = np.ones((rows, channels, 3, 3), np.float32), np.ones(rows, np.float32)
+    assert run(engine, x, kernel, ones, ones, None, out)
+    (scratch,), (cut,) = Poisoned.made, engine.cuts.values()
+    words = dict(zip(WINOGRAD, cut.block, strict=False))
+    pitch, at = words["right_pitch"], scratch.address + words["right_at"] - address_of(scratch.owner)
+    product = channels * pitch + LANES  # a register behind each product's operands
+    operands = scratch.owner[at : at + 4 * PRODUCTS * product].view(np.float32).reshape(PRODUCTS, product)
+    read = operands[:, : channels * pitch].reshape(PRODUCTS, channels, pitch)
+    tiles = min(words["block_rows"], engine.down) * engine.across
+    read = read[:, :, : -(-tiles // LANES) * LANES]
+    assert not np.any((read != 0) & (np.abs(read) < np.finfo(np.float32).tiny))
 
 
 @pytest.mark.parametrize("rows", [7, 8, 9])

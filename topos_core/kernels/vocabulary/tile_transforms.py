@@ -59,6 +59,22 @@ def forward_pair(host: Host, scalar: Scalar) -> Any:
     return intrinsic(transform)
 
 
+def blank(host: Host, scalar: Scalar) -> Any:
+    """Makes `blank(target, apart)`: zeros as a register of every operand, the k-th at `target` + k * `apart` bytes."""
+
+    def transform(context: Any, target: Any, apart: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            target, apart = arguments
+            writer = _Transform(builder, host, scalar)
+            for number in range(TILE * TILE):
+                writer.store_at(writer.emitter.constant(0.0), target, writer.times(apart, number))
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), generate
+
+    return intrinsic(transform)
+
+
 def backward(host: Host, scalar: Scalar) -> Any:
     """Makes `backward(source, apart, target, pitch, tiles, checks)`: results of a register of tiles, rows `pitch` apart.
 
@@ -121,7 +137,7 @@ class _Transform:
         for column in range(TILE):
             for row, value in enumerate(self._operands([each[column] for each in across])):
                 away = self.times(apart, TILE * row + column)
-                self.emitter.store(value, self._pointer(self.builder.add(targets[0], away)))
+                self.store_at(value, targets[0], away)
                 if len(targets) == 2:
                     upper = self._shuffle(value, value, range(self.lanes // 2, self.lanes))
                     self.half.store(upper, self._pointer(self.builder.add(targets[1], away)))
@@ -143,6 +159,9 @@ class _Transform:
             return self.emitter.load(places[0])
         halves = [self.half.load(place) for place in places]
         return self._shuffle(halves[0], halves[1], range(self.lanes))
+
+    def store_at(self, value: Any, target: Any, away: Any) -> None:
+        self.emitter.store(value, self._pointer(self.builder.add(target, away)))
 
     def store(self, row: Sequence[Any], place: Any) -> None:
         for k, value in enumerate(row):
