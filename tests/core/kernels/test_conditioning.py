@@ -55,7 +55,9 @@ def test_an_envelope_grows_with_the_condition_and_no_further():
 def test_what_the_law_once_found_is_inside(pattern):
     for dtype, relative in RELATIVE[pattern].items():
         for each in found(pattern, dtype):
-            assert inside(each, measure(each), relative), (dtype, each.kind, measure(each), condition(each))
+            measured = measure(each)
+            assert inside(each, measured, relative), (dtype, each.kind, measured, condition(each))
+            assert measured.specials, (dtype, each.kind)
 
 
 def test_every_input_that_was_found_is_one_of_an_example():

@@ -58,6 +58,8 @@ def kernel(host: Host, dtype: str) -> Any:
             offset = offset / total
             variance = squares / total - offset * offset
             variance = 0.0 if variance < 0.0 else variance
+            if squares - squares != squares - squares and center - center == center - center:
+                overflow = 1  # only what lies between the blocks' centres overflowed
             if overflow == 1:
                 variance = INFINITY  # squares that overflow make an infinite variance, as recorded
             factor = 1.0 / square_root(variance + epsilon)
