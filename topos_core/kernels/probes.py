@@ -20,6 +20,7 @@ import numpy as np
 
 from topos_core.errors import ToposError
 from topos_core.kernels.convolution.choice import known_beforehand
+from topos_core.kernels.envelopes import SMALLEST
 from topos_core.kernels.home.manifest import prepare
 from topos_core.matching.catalog import patterns
 from topos_core.matching.match import Match
@@ -28,7 +29,7 @@ from topos_core.ops.cast import cast_array
 from topos_core.ops.catalog import definition
 from topos_core.recording.trace import trace
 from topos_core.tape.tape import Tape
-from topos_core.tape.type import TensorType, numpy_dtype
+from topos_core.tape.type import TensorType, dtype_name, numpy_dtype
 
 LARGE: Final = {"f16": (100.0, 1.0), "bf16": (100.0, 4.0), "f32": (1e4, 1e-1), "f64": (1e5, 1.0)}
 """A mean and a spread that the dtype still tells apart."""
@@ -52,7 +53,8 @@ class Measured:
     """A kernel's largest error on one probe, relative to the output's largest magnitude, and whether specials agreed.
 
     Args:
-        relative: max |got - f64| / max |f64| over the outputs, where both formulas are finite.
+        relative: max |got - f64| / max |f64| over the outputs, where both formulas are finite, beyond what an envelope
+            allows absolutely: a result that is no normal number has no relative error.
         specials: Whether NaN and infinities stand where the reference has them.
     """
 
@@ -175,7 +177,7 @@ def _compare(got: np.ndarray, exact: np.ndarray, recorded: np.ndarray) -> tuple[
     if not fine.any() or not agree:
         return 0.0, agree
     largest = np.abs(exact[fine]).max()
-    error = np.abs(wide[fine] - exact[fine]).max()
+    error = max(np.abs(wide[fine] - exact[fine]).max() - SMALLEST[str(dtype_name(got.dtype))], 0.0)
     return float(error / largest) if largest else float(error), agree
 
 
