@@ -80,6 +80,13 @@ class AgentPlanner:
         )["listing"]
         return found
 
+    def certificate(self, target: str, region: str, options: Options) -> Mapping[str, Any]:
+        """Gives what algebra says of a taken region's match."""
+        found: Mapping[str, Any] = self._ask(
+            target, lambda agent: agent.certificate(target, region, self._asked(target, options))
+        )["certificate"]
+        return found
+
     def files(self) -> Sequence[str]:
         """Names every file that the traces read, as absolute paths."""
         named = {target.path for target in self._targets}

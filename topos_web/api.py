@@ -70,8 +70,8 @@ class AskedPhases(Asked):
     value: Value
 
 
-class AskedKernels(Asked):
-    """Which region's kernels are to be shown."""
+class AskedRegion(Asked):
+    """About which region."""
 
     region: Annotated[str, Field(max_length=256)]
 
@@ -209,9 +209,18 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
         "/plans/{plan_id}/kernels",
         summary="The kernels that run a taken region, with their texts and how they are started",
     )
-    def kernels(request: Request, plan_id: PlanId, asked: Annotated[AskedKernels, Body()]) -> Response:
+    def kernels(request: Request, plan_id: PlanId, asked: Annotated[AskedRegion, Body()]) -> Response:
         plan, _ = traced(plan_id, asked.base)
         return answer(request, _ask(lambda: plans.planner.kernels(plan.target, asked.region, asked.options.asked())))
+
+    @api.post(
+        "/plans/{plan_id}/certificate", summary="What algebra says of a taken region: whether it is what was recorded"
+    )
+    def certificate(request: Request, plan_id: PlanId, asked: Annotated[AskedRegion, Body()]) -> Response:
+        plan, _ = traced(plan_id, asked.base)
+        return answer(
+            request, _ask(lambda: plans.planner.certificate(plan.target, asked.region, asked.options.asked()))
+        )
 
     @api.get("/plans/{plan_id}/profile", summary="Measurements of the target, as `topos bench --json` wrote them")
     def profile(request: Request, plan_id: PlanId) -> Response:

@@ -76,6 +76,10 @@ class Planner(Protocol):
         """Lists the kernels that run a taken region; raises `PlannerError`."""
         ...
 
+    def certificate(self, target: str, region: str, options: Options) -> Mapping[str, Any]:
+        """Gives what algebra says of a taken region's match; raises `PlannerError`."""
+        ...
+
     def files(self) -> Sequence[str]:
         """Names the files whose change asks for a new trace, as absolute paths."""
         ...

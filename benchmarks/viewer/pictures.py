@@ -91,6 +91,12 @@ def seed(page: Any, _served: Served, _folder: Path) -> None:
     page.locator('.entry[data-verdict="taken"]').first.click()
 
 
+def certified(page: Any, _served: Served, _folder: Path) -> None:
+    page.locator('.entry[data-verdict="taken"]').first.click()
+    page.get_by_test_id("certificate").get_by_text("by algebra").wait_for()
+    page.get_by_test_id("certificate").scroll_into_view_if_needed()
+
+
 def blocked(page: Any, _served: Served, _folder: Path) -> None:
     page.keyboard.press("n")
 
@@ -143,6 +149,7 @@ def nothing(_page: Any, _served: Served, _folder: Path) -> None:
 
 PICTURES: Final[dict[str, tuple[str, str, Steps]]] = {
     "seed": ("examples/seed_convolution.py", "light", seed),
+    "digits": ("examples/digits_cnn.py", "dark", certified),
     "blocked": ("examples/observed.py:hidden_observed", "dark", blocked),
     "whatif": ("examples/observed.py:hidden_observed", "dark", whatif),
     "diff": ("copy of examples/observed.py:hidden_observed", "light", diff),

@@ -93,6 +93,19 @@ def test_why_tells_what_would_flip_a_decline_by_cost(open_page: Open) -> None:
     assert page.get_by_test_id("flips-if").count() == 0
 
 
+def test_why_tells_what_algebra_says_of_what_is_taken(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True))
+    page.locator('.entry[data-verdict="taken"]').click()
+    told = page.get_by_test_id("certificate")
+    expect(told).to_have_text(
+        "Certificate: its formula is what was recorded: equal by algebra in 36 elements, with max left open"
+    )
+    page.locator('.entry[data-verdict="blocked"]').click()
+    expect(told).to_have_count(0)
+    page.get_by_role("button", name="What if it were not observed?").click()
+    expect(told).to_have_text("Certificate: its formula is what was recorded: equal by algebra in 36 elements")
+
+
 def test_every_pane_follows_one_selection(open_page: Open) -> None:
     page, *_ = open_page(convolution(observed=True))
     page.locator('.label[data-label="window_reduce@17"]').click()

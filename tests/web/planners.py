@@ -128,6 +128,14 @@ class GivenPlanner:
             ],
         }  # fmt: skip
 
+    def certificate(self, target: str, region: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = next((r for r in self.planned(target, options)["regions"] if r["id"] == region), None)
+        if found is None or found["verdict"] != "taken":
+            failure = {"code": "TP505", "message": f"the plan takes no region {region}", "path": None, "line": None}
+            raise PlannerError(failure)
+        said = "its formula is what was recorded: equal by algebra in 36 elements"
+        return {"answer": "true", "text": f"{said}, with `max` left open" if "window" in region else said}
+
     def files(self) -> Sequence[str]:
         return self._files
 

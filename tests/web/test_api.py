@@ -251,6 +251,16 @@ def test_payloads_stay_within_their_budget() -> None:
     json.loads(plan.graph.body)
 
 
+def test_a_taken_region_has_a_certificate_and_no_other_has(client: TestClient, plan: dict[str, Any]) -> None:
+    at = f"/api/v1/plans/{plan['id']}/certificate"
+    said = client.post(at, json={"base": 1, "region": "window_reduce@17"}).json()
+    assert said["answer"] == "true"
+    assert said["text"].endswith("equal by algebra in 36 elements, with `max` left open")
+    refused = client.post(at, json={"base": 1, "region": "convolution@10"})
+    assert (refused.status_code, refused.json()["code"]) == (422, "TP505")
+    assert client.post(at, json={"base": 7, "region": "window_reduce@17"}).status_code == 409
+
+
 def test_kernels_of_a_taken_region_come_with_their_texts(client: TestClient, plan: dict[str, Any]) -> None:
     at = f"/api/v1/plans/{plan['id']}/kernels"
     listed = client.post(at, json={"base": 1, "region": "window_reduce@17"}).json()

@@ -162,6 +162,7 @@ def test_a_real_model_is_served_in_all_tiers() -> None:
         started = {kernel["name"] for kernel in kernels if kernel["starts"]}
         assert {"planes", "contraction"} <= started
         assert all("def " in kernel["text"] for kernel in kernels)
+        assert post(url, f"{at}/certificate", freed)["answer"] == "true"
 
 
 def post(url: str, path: str, body: dict[str, Any]) -> Any:

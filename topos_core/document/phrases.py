@@ -309,6 +309,17 @@ def error_bound(relative: float, absolute: float, probe: str) -> str:
     return f"error against float64 at most {relative:.1e} relative plus {absolute:.1e} (measured on {probe})"
 
 
+def certified(answer: str, reason: str, samples: int, assumed: Sequence[str]) -> str:
+    """Says what algebra says of a match: that its formula is what was recorded, that it is not, or why that cannot be said."""
+    if answer == "true":
+        names = listed([f"`{name}`" for name in assumed])
+        left_open = f", with {names} left open" if assumed else ""
+        return f"its formula is what was recorded: equal by algebra in {samples} elements{left_open}"
+    if answer == "false":
+        return f"its formula is not what was recorded: {reason}"
+    return f"algebra cannot say whether its formula is what was recorded: {reason}"
+
+
 def not_further(pattern: str, sentence: str) -> str:
     """Says why a match did not take in more."""
     return f"no further as {pattern}: {sentence}"

@@ -172,6 +172,14 @@ class Agent:
             {"do": "kernels", "target": target, "region": region, "options": dict(options or {})}, timeout
         )
 
+    def certificate(
+        self, target: str, region: str, options: Mapping[str, Any] | None = None, *, timeout: float | None = None
+    ) -> dict[str, Any]:
+        """Gives what algebra says of a taken region of a traced target; gives `certificate`."""
+        return self.request(
+            {"do": "certificate", "target": target, "region": region, "options": dict(options or {})}, timeout
+        )
+
     def run(
         self,
         target: str,

@@ -159,6 +159,11 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
             _check_display(reply["phases"], "phases")
         case "kernels":
             _check_display(_need(_need(reply, "listing", dict), "kernels", list), "kernels")
+        case "certificate":
+            said = _need(reply, "certificate", dict)
+            for key in ("answer", "text"):
+                _need(said, key, str)
+            _check_display(said, "certificate")
         case "run":
             _need(reply, "result", dict)
         case "bench":

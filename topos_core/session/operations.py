@@ -100,6 +100,8 @@ def perform(state: State, request: Mapping[str, Any], progress: Report) -> dict[
                 return {"phases": traced.phases(request["values"], request.get("options") or {})}
             case "kernels":
                 return {"listing": traced.kernels(request["region"], request.get("options") or {})}
+            case "certificate":
+                return {"certificate": traced.certificate(request["region"], request.get("options") or {})}
             case "run":
                 return {"result": traced.run(request, progress)}
             case "bench":

@@ -13,6 +13,8 @@ from topos_core.importers.imported import record, weights_of
 from topos_core.importers.model_file import read_model
 from topos_core.kernels.variants import VARIANTS
 from topos_core.matching.catalog import patterns
+from topos_core.plan.decision import Decision
+from topos_core.plan.plan import PlanData
 from topos_core.plan.planner import Planner
 from topos_core.plan.request import Request
 from topos_core.recording.model import entry_of
@@ -124,10 +126,23 @@ class Traced:
             raise ConfigurationError(
                 f"{data.request.consumer} runs no kernel of topos; ask for a region of consumer home", code="TP507"
             )
-        found = next((one for one in data.taken if f"{one.match.pattern}@{one.match.root}" == region), None)
-        if found is None:
-            raise ConfigurationError(f"the plan takes no region {region}", code="TP505")
-        return kernel_listing(listing(self.tape, found.match, default_threads(), data.request.off))
+        return kernel_listing(listing(self.tape, _taken(data, region).match, default_threads(), data.request.off))
+
+    def certificate(self, region: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Gives what algebra says of a taken region's match, and measures nothing.
+
+        Raises:
+            ConfigurationError: TP505, the plan takes no such region.
+        """
+        from topos_core.document import phrases
+        from topos_core.document.display import display
+        from topos_core.matching.certificate import certify
+
+        found = certify(self.tape, _taken(self.plan(options).data, region).match)
+        said = phrases.certified(
+            found.answer, display(found.reason), found.samples, [display(one) for one in found.assumed]
+        )
+        return {"answer": found.answer, "text": said}
 
     def run(self, request: Mapping[str, Any], progress: Report) -> dict[str, Any]:
         """Runs the target as the request says; gives the figures of the run."""
@@ -210,6 +225,13 @@ class Traced:
                     for frame in frames
                 ):
                     yield comment.line, match.pattern, match.root
+
+
+def _taken(plan: PlanData, region: str) -> Decision:
+    found = next((one for one in plan.taken if f"{one.match.pattern}@{one.match.root}" == region), None)
+    if found is None:
+        raise ConfigurationError(f"the plan takes no region {region}", code="TP505")
+    return found
 
 
 def trace_entry(

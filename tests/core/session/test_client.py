@@ -192,6 +192,19 @@ def test_kernels_are_listed_for_what_is_taken_and_for_nothing_else(agent):
     assert agent.kernels("model.py:entry", blocked, {**free, "consumer": "stablehlo"})["error"]["code"] == "TP507"
 
 
+def test_what_is_taken_has_a_certificate_and_nothing_else_has(agent):
+    options = {"cost": "always"}
+    document = agent.trace("model.py", OBSERVED, options=options)["entries"][0]["document"]
+    row = next(k for k, each in enumerate(document["observations"]) if each["name"] == "windows")
+    (blocked,) = [region["id"] for region in document["regions"] if region["verdict"] == "blocked"]
+    assert agent.certificate("model.py:entry", blocked, options)["error"]["code"] == "TP505"
+    for consumer in ("home", "stablehlo"):
+        asked = {**options, "ignore": [row], "consumer": consumer}
+        said = agent.certificate("model.py:entry", blocked, asked)["certificate"]
+        assert said["answer"] == "true"
+        assert said["text"].startswith("its formula is what was recorded: equal by algebra in ")
+
+
 def test_an_option_that_is_none_is_told(agent):
     agent.trace("model.py", OBSERVED)
     for options, words in (

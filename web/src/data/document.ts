@@ -271,6 +271,12 @@ export interface PhaseLine {
   sign?: string;
 }
 
+/** What algebra says of a taken region: whether its formula is what was recorded. */
+export interface Certificate {
+  answer: 'true' | 'false' | 'not provable';
+  text: string;
+}
+
 /** What runs a taken region on the server's machine. */
 export interface KernelListing {
   /** The file that makes the match ready. */

@@ -1,6 +1,6 @@
 /** Where the page's data come from: the server, or the file itself when the page was exported. */
 
-import type { AsCode, Changes, Failure, Graph, KernelListing, Options, Phases, Packed, Plan, PlanState, Region, Running, Skeleton } from './document';
+import type { AsCode, Certificate, Changes, Failure, Graph, KernelListing, Options, Phases, Packed, Plan, PlanState, Region, Running, Skeleton } from './document';
 import { unpack } from './packing';
 import type { Bench } from './profile';
 
@@ -29,6 +29,7 @@ export interface Source {
   profile(id: string): Promise<Bench>;
   phases(id: string, base: number, value: number, options: Options): Promise<Phases>;
   kernels(id: string, base: number, region: string, options: Options): Promise<KernelListing>;
+  certificate(id: string, base: number, region: string, options: Options): Promise<Certificate>;
   diff(a: string, b: string): Promise<Diff>;
   tracing(): Promise<TraceState>;
   cancelTrace(): Promise<TraceState>;
@@ -81,6 +82,7 @@ export class InlineSource implements Source {
   profile = (): Promise<Bench> => Promise.reject(OFFLINE);
   phases = (): Promise<Phases> => Promise.reject(OFFLINE);
   kernels = (): Promise<KernelListing> => Promise.reject(OFFLINE);
+  certificate = (): Promise<Certificate> => Promise.reject(OFFLINE);
   diff = (): Promise<Diff> => Promise.reject(OFFLINE);
   tracing = (): Promise<TraceState> => Promise.reject(OFFLINE);
   cancelTrace = (): Promise<TraceState> => Promise.reject(OFFLINE);
@@ -124,6 +126,8 @@ export class ServerSource implements Source {
   profile = (id: string): Promise<Bench> => this.ask(`plans/${id}/profile`);
   kernels = (id: string, base: number, region: string, options: Options): Promise<KernelListing> =>
     this.ask(`plans/${id}/kernels`, { base, region, options });
+  certificate = (id: string, base: number, region: string, options: Options): Promise<Certificate> =>
+    this.ask(`plans/${id}/certificate`, { base, region, options });
   diff = (a: string, b: string): Promise<Diff> =>
     this.ask(`diff?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`);
 

@@ -15,6 +15,7 @@ import { chipsOf } from '../layout/measure';
 import type { Box, Scene } from '../layout/scene';
 import { parse, regionHolds, searchOps } from '../search/grammar';
 import type { Camera } from './camera';
+import { Certificates } from './certificates.svelte';
 import { Kernels } from './kernels.svelte';
 import { nameOf, openNames, openOf, type Selection, selectionOf, shownNames, shownOf } from './naming';
 import { openedAtFirst, reveal } from './opening';
@@ -98,6 +99,7 @@ export class Viewer {
   readonly showing = new Showing();
   readonly whatif = new WhatIf(this);
   readonly texts = new Texts(this);
+  readonly certificates = new Certificates(this);
   readonly kernels = new Kernels(this);
   readonly profiling = new Profiling(this);
   readonly tracing: Tracing;

@@ -1,0 +1,27 @@
+/** What algebra says of the chosen region, where it is taken: asked of the server once it is chosen. */
+
+import type { Certificate } from '../data/document';
+import type { Viewer } from './viewer.svelte';
+
+export class Certificates {
+  shown = $state.raw<{ key: string; certificate: Certificate | null; error: string | null } | null>(null);
+
+  constructor(private readonly viewer: Viewer) {}
+
+  async load(): Promise<void> {
+    const { region, skeleton, whatif, source } = this.viewer;
+    if (!source.live || !skeleton || region?.verdict !== 'taken') {
+      this.shown = null;
+      return;
+    }
+    const key = JSON.stringify([skeleton.id, skeleton.revision, whatif.options, region.id]);
+    if (this.shown?.key === key) return;
+    this.shown = { key, certificate: null, error: null };
+    try {
+      const certificate = await source.certificate(skeleton.id, skeleton.revision, region.id, whatif.options);
+      if (this.shown?.key === key) this.shown = { key, certificate, error: null };
+    } catch (error) {
+      if (this.shown?.key === key) this.shown = { key, certificate: null, error: error instanceof Error ? error.message : String(error) };
+    }
+  }
+}
