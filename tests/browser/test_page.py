@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.browser.conftest import Open, at_rest
+from tests.browser.conftest import Open, at_rest, frames
 from tests.web.documents import convolution, decoder, hostile, norms
 from tests.web.planners import GivenPlanner
 from topos_web.plans import Traced
@@ -190,9 +190,25 @@ def test_whatif_moves_nothing_and_can_be_undone(open_page: Open) -> None:
     assert page.locator('.entry[data-verdict="blocked"]').count() == 0
     assert page.locator("[data-box]").evaluate_all("all => all.map(e => e.getAttribute('transform'))") == places
     assert body.bounding_box()["y"] == pytest.approx(on_screen, abs=0.5)
+    page.keyboard.press("w")
+    assert page.evaluate("document.activeElement.closest('[data-testid=whatif]') !== null")
     page.keyboard.press("u")
     page.locator('.entry[data-verdict="blocked"]').wait_for()
     assert bar.count() == 0
+
+
+@pytest.mark.parametrize(("motion", "pulses"), [("no-preference", 1), ("reduce", 0)])
+def test_what_a_question_changes_pulses_once_and_nothing_else_does(open_page: Open, motion: str, pulses: int) -> None:
+    page, *_ = open_page(convolution(observed=True), reduced_motion=motion)
+    page.evaluate("globalThis.pulsed = []; addEventListener('animationend', e => pulsed.push(e.target.dataset.sleeve))")
+    page.locator('.entry[data-verdict="blocked"]').click()
+    page.get_by_role("button", name="What if it were not observed?").click()
+    expect(page.get_by_test_id("whatif")).to_contain_text("1 region changed")
+    frames(page, 2)
+    at_rest(page)
+    frames(page, 2)
+    expect(page.locator(".sleeve.changed")).to_have_count(0)  # it comes back into view as any other
+    assert page.evaluate("pulsed.filter(one => one !== undefined)") == ["convolution@10"] * pulses
 
 
 def test_a_save_keeps_the_selection_and_an_error_keeps_the_plan(open_page: Open) -> None:
@@ -442,6 +458,18 @@ def test_a_taken_region_shows_the_kernel_that_runs_it(open_page: Open) -> None:
     expect(pane).to_contain_text("one convolution never computes it")
     page.get_by_role("button", name="What if it were not observed?").click()
     expect(pane).to_contain_text("direct convolution made ready by topos_core/kernels/home/convolution.py")
+
+
+def test_nothing_is_asked_of_a_region_that_a_question_is_about_to_end(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True), fragment="#pane=kernel")
+    page.locator('.entry[data-verdict="taken"]').click()
+    expect(page.get_by_test_id("certificate")).to_contain_text("equal by algebra")
+    asked: list[str] = []
+    page.on("request", lambda one: asked.append(one.url.split("?")[0].rsplit("/", 1)[1]))
+    page.get_by_role("button", name="What if window reduce were off?").click()
+    expect(page.get_by_test_id("kernel")).to_contain_text("switched off")
+    frames(page, 2)
+    assert asked == ["whatif"]
 
 
 def test_how_a_kernel_is_started_is_cut_between_its_lines(open_page: Open) -> None:

@@ -70,6 +70,12 @@ export function summary(counts: Counts): string {
   return `${ops(counts.ops)}, ${counts.taken} taken, ${counts.declined} declined, ${counts.blocked} blocked, ${counts.near_miss} near misses`;
 }
 
+/** The regions of a plan that another plan has not, or has with another verdict. */
+export function changedIn(after: Plan, before: Plan): Set<string> {
+  const old = new Map(before.regions.map((region) => [region.id, region.verdict]));
+  return new Set(after.regions.filter((region) => old.get(region.id) !== region.verdict).map((region) => region.id));
+}
+
 /** Says what a what-if changed; times of two consumers or machines have a basis each and are never subtracted. */
 export function difference(before: Plan, after: Plan): string {
   const old = new Map(before.regions.map((region) => [region.id, region.verdict]));

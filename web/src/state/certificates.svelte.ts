@@ -9,7 +9,8 @@ export class Certificates {
   constructor(private readonly viewer: Viewer) {}
 
   async load(): Promise<void> {
-    const { region, skeleton, whatif, source } = this.viewer;
+    const { region, skeleton, whatif, source, busy } = this.viewer;
+    if (busy !== null) return; // the plan on the page is not yet the one that is asked for
     if (!source.live || !skeleton || region?.verdict !== 'taken') {
       this.shown = null;
       return;

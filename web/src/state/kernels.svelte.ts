@@ -20,8 +20,8 @@ export class Kernels {
   });
 
   async load(): Promise<void> {
-    const { region, skeleton, whatif, source } = this.viewer;
-    if (!skeleton || !region || this.missing !== null) return;
+    const { region, skeleton, whatif, source, busy } = this.viewer;
+    if (!skeleton || !region || this.missing !== null || busy !== null) return; // busy: the plan on the page is not yet the one that is asked for
     const key = JSON.stringify([skeleton.id, skeleton.revision, whatif.options, region.id]);
     if (this.shown?.key === key) return;
     this.shown = { key, listing: null, error: null };

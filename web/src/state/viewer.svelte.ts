@@ -48,6 +48,8 @@ export class Viewer {
   trouble = $state.raw<Pick<Failure, 'code' | 'message'> | null>(null);
   connected = $state(true);
   status = $state('');
+  /** The regions whose verdict a question has just changed. */
+  changed = $state.raw<ReadonlySet<string>>(new Set());
   compared = $state.raw<Comparison | null>(null);
   memory = $state(false);
   phases = $state(false);

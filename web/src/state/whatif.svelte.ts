@@ -2,7 +2,7 @@
 
 import type { Edit, Options } from '../data/document';
 import { unified } from '../data/patch';
-import { applied, difference } from '../data/planning';
+import { applied, changedIn, difference } from '../data/planning';
 import { Refusal } from '../data/source';
 import { write, type View } from './url';
 import type { Viewer } from './viewer.svelte';
@@ -20,6 +20,8 @@ export interface Written {
 }
 
 export const NOTHING: Options = {};
+/** Milliseconds in which what a question changed has pulsed. */
+const PULSE = 1500;
 
 export class WhatIf {
   options = $state.raw<Options>(NOTHING);
@@ -114,6 +116,8 @@ export class WhatIf {
       const next = this.options === NOTHING ? base : applied(base, await viewer.source.whatif(skeleton.id, skeleton.revision, options, viewer.memory));
       if (turn !== this.turn || viewer.base !== base) return; // another question, or another plan, came meanwhile
       viewer.replan(next);
+      const changed = (viewer.changed = changedIn(next, plan));
+      setTimeout(() => viewer.changed === changed && (viewer.changed = new Set()), PULSE); // not again when it comes back into view
       viewer.status = difference(plan, next);
     } catch (error) {
       if (turn !== this.turn) return;
