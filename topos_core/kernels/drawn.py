@@ -32,6 +32,7 @@ FOUND: Final[Mapping[str, tuple[Mapping[str, str], ...]]] = {
         {"x": "f32[24,48]", "gate": "f32[48,15]", "up": "f32[48,15]", "down": "f32[15,48]"},
     ),
     "group_norm": ({"x": "f32[48,9,7,47]", "scale": "f32[9]", "shift": "f32[9]"},),
+    "layer_norm": ({"x": "f32[2,64,64]"},),
     "layer_norm_linear": ({"x": "f32[24,5,6]", "scale": "f32[6]", "shift": "f32[6]", "w": "f32[6,49]"},),
     "linear_bias_activation": ({"x": "f32[65,65]", "w": "f32[65,6]"}, {"x": "f32[4,63]", "w": "f32[63,48]"}),
 }
