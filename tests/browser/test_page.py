@@ -221,6 +221,7 @@ def test_a_save_keeps_the_selection_and_an_error_keeps_the_plan(open_page: Open)
     served.refresh()
     page.get_by_test_id("why").get_by_text("max-pool 2x2 again").wait_for()
     assert page.locator('.entry[aria-current="true"]').get_attribute("data-region") == "window_reduce@17"
+    expect(page.get_by_test_id("certificate")).to_contain_text("equal by algebra")  # nothing is left to be asked
     error = {
         "code": "TP401",
         "message": "this `if` depends on a value",
