@@ -235,6 +235,7 @@ def test_a_save_keeps_the_selection_and_an_error_keeps_the_plan(open_page: Open)
     banner.wait_for()
     assert "this `if` depends on a value" in banner.inner_text()
     assert "last good plan" in banner.inner_text()
+    expect(page.get_by_test_id("certificate")).to_contain_text("equal by algebra")
     assert page.locator('.entry[data-verdict="taken"]').count() == 1
     planner.traced[0] = Traced(edited["target"], edited, None)
     served.refresh()

@@ -14,3 +14,6 @@ export function verdictWord(region: { verdict: Verdict; word: string | null }): 
   if (region.verdict === 'blocked') return 'Blocked by observation';
   return WORD[region.verdict];
 }
+
+/** Why the server is asked nothing more of the last good plan while what was saved last does not record. */
+export const KEPT = 'Not asked: what was saved last does not record.';
