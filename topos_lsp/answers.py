@@ -90,7 +90,7 @@ def _plan(file: File, entry: Mapping[str, Any]) -> Plan:
     kept = suppress(document["findings"], comments)
     shown = {id(finding) for finding in kept.findings}
     hidden = frozenset(k for k, finding in enumerate(document["findings"]) if id(finding) not in shown)
-    return Plan(entry["target"], document, frozenset(entry["off"]), now(), hidden, kept.used)
+    return Plan(entry["target"], document, frozenset(entry["off"]), entry["off_unknown"], now(), hidden, kept.used)
 
 
 def _comments(file: File, path: str, text: str) -> Sequence[Comment]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from topos_core.session.entries import Comment
@@ -28,6 +28,7 @@ class Plan:
         target: `path:name`.
         document: `topos.plan/1`.
         off: Lines of `# topos: off[...]` comments that switch something off.
+        off_unknown: What is said of each name in such a comment that no pattern has.
         traced: When, as a time of day.
         hidden: Findings, by their number, that a `# topos: ignore[...]` comment leaves out.
         used: Those comments, with their files.
@@ -37,6 +38,7 @@ class Plan:
     target: str
     document: PlanDocument
     off: frozenset[int]
+    off_unknown: Mapping[str, str]
     traced: str
     hidden: frozenset[int] = frozenset()
     used: frozenset[tuple[str, Comment]] = frozenset()

@@ -375,7 +375,8 @@ class Tracing:
 def _unused(file: File) -> list[dict[str, Any]]:
     used = frozenset(each for plan in file.plans.values() for each in plan.used)
     switched = frozenset(line for plan in file.plans.values() for line in plan.off)
-    found = unused_suppressions(file.relative, file.comments(), used, switched)
+    unknown = {name: said for plan in file.plans.values() for name, said in plan.off_unknown.items()}
+    found = unused_suppressions(file.relative, file.comments(), used, switched, unknown)
     for row in found:
         row["place"] = file.anchors.add(*file.document.text.place(*(row[key] for key in _PLACE)))
     return found

@@ -81,7 +81,7 @@ def test_observing_by_name_and_by_number_agree() -> None:
     ("options", "message"),
     [
         ({"machine": "h100"}, "no machine profile 'h100'"),
-        ({"off": ["fuse"]}, "no pattern 'fuse'; there are: convolution"),
+        ({"off": ["fuse"]}, "no pattern is called 'fuse'; there are convolution,"),
         ({"observe": [999]}, "no value %999 to observe"),
     ],
 )

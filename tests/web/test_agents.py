@@ -61,7 +61,7 @@ def test_every_setting_of_the_project_holds_for_the_page_unless_it_asks_otherwis
         ({"observe": [99999]}, "no value %99999 to observe"),
         ({"off_at": [["softmax", 99999]]}, "no value %99999 to switch softmax off at"),
         ({"off_at": [["softmax", 0]]}, "no softmax ends at %0, so none is switched off there"),
-        ({"off_at": [["softmux", 1]]}, "no pattern is called 'softmux'"),
+        ({"off_at": [["softmux", 1]]}, "no pattern is called 'softmux'; did you mean softmax"),
     ],
 )
 def test_a_value_or_a_pattern_that_is_none_is_refused(tmp_path: Path, options: dict[str, Any], told: str) -> None:

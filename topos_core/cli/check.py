@@ -117,6 +117,7 @@ def _check(opened: Projects, target: Target, reply: Mapping[str, Any]) -> list[d
     comments: dict[str, tuple[Any, ...]] = {}
     used: frozenset[Any] = frozenset()
     switched: set[int] = set()
+    unknown: dict[str, str] = {}
     rows: list[dict[str, Any]] = []
     for entry in reply["entries"]:
         if "error" in entry:
@@ -127,6 +128,7 @@ def _check(opened: Projects, target: Target, reply: Mapping[str, Any]) -> list[d
             if path not in comments:
                 comments[path] = _comments(opened, target, path)
         switched.update(entry.get("off", ()))
+        unknown.update(entry.get("off_unknown", {}))
         kept = suppress(document["findings"], comments)
         used |= kept.used
         row = _row(entry["target"], document=document, findings=kept.findings)
@@ -136,7 +138,7 @@ def _check(opened: Projects, target: Target, reply: Mapping[str, Any]) -> list[d
     complete = target.name is None and all("error" not in entry for entry in reply["entries"])
     if complete and rows:  # an entry that was not traced may be what the comment is for
         rows[0]["findings"] = rows[0]["findings"] + unused_suppressions(
-            relative, comments.get(relative, ()), used, frozenset(switched)
+            relative, comments.get(relative, ()), used, frozenset(switched), unknown
         )
     return rows
 

@@ -169,7 +169,8 @@ _CODES: Final = (
         "hint",
         "note",
         False,
-        "A `# topos: ignore[...]` or `# topos: off[...]` comment suppresses nothing any more. Remove it.",
+        "A `# topos: ignore[...]` or `# topos: off[...]` comment suppresses nothing any more: remove it. "
+        "Or it names a code or a pattern that there is not: correct the name.",
     ),
     Code(
         "TP701",

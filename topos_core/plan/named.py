@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 
 from topos_core.errors import ConfigurationError
@@ -49,8 +50,20 @@ def rows_named(tape: Tape, wanted: Iterable[Named]) -> frozenset[int]:
 def patterns_named(wanted: Iterable[str]) -> frozenset[str]:
     """Checks the names of patterns and of kernels that can be switched off."""
     names = frozenset((wanted,) if isinstance(wanted, str) else wanted)
-    known = (*patterns(), *VARIANTS)
-    unknown = sorted(names - set(known))
+    unknown = sorted(names.difference(patterns(), VARIANTS))
     if unknown:
-        raise ConfigurationError(f"no pattern {unknown[0]!r}; there are: {' '.join(known)}", code="TP504")
+        raise ConfigurationError(no_pattern(unknown[0]), code="TP504")
     return names
+
+
+def no_pattern(name: str) -> str:
+    """Says that no pattern has a name, and which may have been meant.
+
+    That of a kernel is none either: a request and the settings switch it off, a line of a program does not.
+    """
+    if name in VARIANTS:
+        return f'{name} is no pattern but a kernel; switch it off for the whole program, with `off = ["{name}"]` in [tool.topos]'
+    known = (*patterns(), *VARIANTS)
+    near = difflib.get_close_matches(name, known, 3)
+    remedy = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    return f"no pattern is called {name!r}; {remedy}"

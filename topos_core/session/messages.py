@@ -140,6 +140,8 @@ def check_reply(do: str, reply: Mapping[str, Any]) -> None:
                     check_document(_need(entry, "document", dict), plain=plain)
                     if not all(isinstance(line, int) for line in _need(entry, "off", list)):
                         raise MessageError("an entry's 'off' holds what is no line")
+                    if not all(isinstance(said, str) for said in _need(entry, "off_unknown", dict).values()):
+                        raise MessageError("an entry's 'off_unknown' holds what is no text")
                     if not all(isinstance(name, str) for name in _need({"dims": [], **entry}, "dims", list)):
                         raise MessageError("an entry's 'dims' holds what is no name")
                     _check_proofs(entry.get("proofs", []))

@@ -193,7 +193,10 @@ def _read_model(state: State, path: str, options: Mapping[str, Any], progress: R
 
 def _traced(traced: Traced, options: Mapping[str, Any], dims: AskedDims) -> dict[str, Any]:
     document = traced.document(options)
-    return {"target": traced.target, "document": document, "off": traced.off_lines, "dims": sorted(dims.asked)}
+    return {
+        "target": traced.target, "document": document, "off": traced.off_lines, "off_unknown": traced.off_unknown,
+        "dims": sorted(dims.asked),
+    }  # fmt: skip
 
 
 def _placed(error: dict[str, Any], marks: entry_marks.Marks, name: str, root: str) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from topos_core.document.changes import changes
 from topos_core.errors import ConfigurationError, TraceError
 from topos_core.importers.imported import record, weights_of
 from topos_core.importers.model_file import read_model
-from topos_core.kernels.variants import VARIANTS
 from topos_core.matching.catalog import patterns
 from topos_core.plan.decision import Decision
+from topos_core.plan.named import no_pattern, patterns_named
 from topos_core.plan.plan import PlanData
 from topos_core.plan.planner import Planner
 from topos_core.plan.request import Request
@@ -58,6 +58,12 @@ class Traced:
     def off_lines(self) -> list[int]:
         """Lists the lines whose `# topos: off[PATTERN]` comment switches something off."""
         return sorted({line for line, _, _ in self._off})
+
+    @property
+    def off_unknown(self) -> dict[str, str]:
+        """Says of each name in a `# topos: off[...]` comment that is no pattern's that it is none."""
+        names = {name for comment in self.comments if comment.kind == "off" for name in comment.names}
+        return {name: no_pattern(name) for name in sorted(names.difference(patterns()))}
 
     def document(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Plans under some options and gives the document, with the other consumers' verdicts in it."""
@@ -181,17 +187,14 @@ class Traced:
             raise ConfigurationError(
                 f"no option is called {wrong!r}; there are {', '.join((*known, *other))}", code="TP504"
             )
-        names = (*patterns(), *VARIANTS)
         off_at = frozenset((pattern, root) for pattern, root in options.get("off_at") or ())
-        unknown = sorted({*(options.get("off") or ()), *(pattern for pattern, _ in off_at)}.difference(names))
-        if unknown:
-            raise ConfigurationError(f"no pattern is called {unknown[0]!r}; there are {', '.join(names)}", code="TP504")
+        patterns_named(pattern for pattern, _ in off_at)
         settings = {key: options[key] for key in known if options.get(key) is not None}
         return Request(
             **{"machine": "reference", **settings},
             observe=tuple(value for name in options.get("observe") or () for value in self._values(name)),
             ignore=frozenset(options.get("ignore") or ()),
-            off=frozenset(options.get("off") or ()),
+            off=patterns_named(options.get("off") or ()),
             off_at=off_at.union((pattern, root) for _, pattern, root in self._off),
         )
 

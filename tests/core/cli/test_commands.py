@@ -143,6 +143,10 @@ def test_an_off_comment_switches_a_pattern_off_on_its_line_and_an_unused_one_is_
     (project / "model.py").write_text(MODEL.replace(line, line + "  # topos: off[window_reduce]"))
     found = rows(capsys, "model.py", "--dim", "N=2", "--cost", "always")["model.py:plain"]
     assert "TP601" in [each["code"] for each in found["findings"]]
+    (project / "model.py").write_text(MODEL.replace(line, line + "  # topos: off[convolutoin]"))
+    found = rows(capsys, "model.py", "--dim", "N=2")["model.py:plain"]
+    told = [each["headline"] for each in found["findings"] if each["code"] == "TP601"]
+    assert told == ["no pattern is called 'convolutoin'; did you mean convolution?"]
 
 
 def test_plan_prints_words_or_one_document_a_line(project, capsys):

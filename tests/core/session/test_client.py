@@ -316,7 +316,7 @@ def test_code_that_forges_a_reply_is_found_out(agent):
 import gc, json, socket, struct
 for each in gc.get_objects():
     if isinstance(each, socket.socket):
-        body = json.dumps({"id": 1, "entries": [{"target": "x", "document": {"schema": "topos.plan/1"}, "off": []}]}).encode()
+        body = json.dumps({"id": 1, "entries": [{"target": "x", "document": {"schema": "topos.plan/1"}, "off": [], "off_unknown": {}}]}).encode()
         each.sendall(struct.pack(">I", len(body)) + body)
 """
     error = agent.trace("model.py", OBSERVED + code)["error"]

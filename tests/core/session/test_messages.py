@@ -107,7 +107,7 @@ def test_text_is_looked_at_where_a_frame_has_more_escapes_than_its_sources():
     document = json.loads(json.dumps(api.plan(tape, machine="reference").document(target="m.py:main")))
     line = 'x = "\\\\n"  # \\ / \t\n'
     document["sources"] = [line]
-    reply = {"id": 1, "entries": [{"target": "m.py:main", "document": document, "off": []}]}
+    reply = {"id": 1, "entries": [{"target": "m.py:main", "document": document, "off": [], "off_unknown": {}}]}
     (frame,) = Decoder().feed(encode(reply))
     assert frame.escaped == 2  # of the source: a tab and a line end
     check_reply("trace", frame)

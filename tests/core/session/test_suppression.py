@@ -1,5 +1,6 @@
 """Comments leave out exactly the findings they name, and unused ones are told."""
 
+from topos_core.plan.named import no_pattern
 from topos_core.session.entries import find
 from topos_core.session.suppression import suppress, unused_suppressions
 
@@ -43,3 +44,26 @@ def test_a_comment_that_left_nothing_out_is_told_with_its_removal():
     assert (unused["code"], unused["line"], unused["path"]) == ("TP601", 7, "model.py")
     edit = unused["fix"]["edits"][0]
     assert (edit["column"], edit["end_column"], edit["text"]) == (8, 32, "")
+
+
+LISTED = """\
+import topos_core
+y = f(x)  # topos: off[softmax, sofmax]
+z = g(y)  # topos: off[sofmax]
+w = h(z)  # topos: ignore[TP202, TP999]
+"""
+
+
+def test_a_name_that_is_no_pattern_or_code_is_told_for_itself():
+    comments = find(LISTED, "/project/model.py").comments
+    said = {"sofmax": no_pattern("sofmax")}
+    found = unused_suppressions("model.py", comments, frozenset({("model.py", comments[2])}), frozenset({2}), said)
+    assert [(each["line"], each["headline"], [fix["title"] for fix in each["fixes"]]) for each in found] == [
+        (2, "no pattern is called 'sofmax'; did you mean softmax or log_softmax?", []),
+        (3, "no pattern is called 'sofmax'; did you mean softmax or log_softmax?", ["remove the comment"]),
+        (4, "no code is called TP999; write the one that the finding shows", []),
+    ]
+
+
+def test_a_kernel_is_switched_off_for_a_whole_program_only():
+    assert no_pattern("winograd").startswith("winograd is no pattern but a kernel")
