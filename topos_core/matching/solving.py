@@ -21,12 +21,13 @@ _CLOSE: Final = 1e-9
 
 
 class NumberFault(NamedTuple):
-    """Two numbers that differ: what they are, and n where they differ as n and n - 1 do."""
+    """Two numbers that differ: what they are, n where they differ as n and n - 1 do, and the hole that they stand in front of."""
 
     what: str
     expected: float
     found: float
     divisor: int | None
+    hole: str = ""
 
 
 def solved(attempt: Attempt, keys: Keys, root: int) -> bool:
@@ -40,6 +41,25 @@ def solved(attempt: Attempt, keys: Keys, root: int) -> bool:
     if not done and attempt.failure is None:
         attempt.failure = kept
     return done
+
+
+def misplaced(attempt: Attempt, keys: Keys, root: int) -> NumberFault | None:
+    """Finds the one hole that, with another number in front of its value, makes all equations of a failed try hold.
+
+    Which equation cannot hold is chance: what is solved before takes a sign or a number in. Only what is told is asked for this.
+    """
+    kept = attempt.failure, attempt.known
+    try:
+        optional = attempt.template.term.optional  # first: one of them is more easily taken for what it is not
+        for hole in sorted(attempt.template.factors, key=lambda one: one not in optional):
+            if _solve(attempt, keys, root, plain=True, freed=hole):
+                factor = attempt.known[attempt.template.factors[hole]]
+                number = _in_front(factor, factors_of(keys, attempt.bound[hole][0].number))
+                if number != 1 and divisor_fault(number, attempt.known) is None:
+                    return NumberFault(f"the factor of {hole}", 1.0, number, None, hole)
+    finally:
+        attempt.failure, attempt.known = kept
+    return None
 
 
 def close(a: float, b: float, relative: float) -> bool:
@@ -75,7 +95,8 @@ def divisor_fault(ratio: float, known: Mapping[str, float]) -> int | None:
     return None
 
 
-def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
+def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool, freed: str | None = None) -> bool:
+    """Solves the equations; the hole that is `freed` may carry any factor, in terms of values as written."""
     template, extents = attempt.template, attempt.extents
     known: dict[str, float] = {}
     counts = template.counts
@@ -88,7 +109,7 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
     possible: dict[str, tuple[float, ...]] = {}
     for hole, name in template.factors.items():
         factors = possible[hole] = factors_of(keys, attempt.bound[hole][0].number)
-        if plain or len(factors) == 1:
+        if (plain or len(factors) == 1) and hole != freed:
             known[name] = _unscaled(factors)
     left: list[tuple[Symbol, float, Equation]] = []  # what must be one: a monomial times a number
     for equation in attempt.equations:
@@ -141,8 +162,9 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool) -> bool:
         return False
     for hole, factors in possible.items():
         factor = known.setdefault(template.factors[hole], 1.0)
-        if factor != factors[0] and not holds_factor(factor, factors, relative):
-            fault = NumberFault(f"the factor of {hole}", 1.0, factor, divisor_fault(factor, known))
+        if hole != freed and factor != factors[0] and not holds_factor(factor, factors, relative):
+            number = _in_front(factor, factors)
+            fault = NumberFault(f"the factor of {hole}", 1.0, number, divisor_fault(number, known), hole)
             attempt.fail("constant", fault, None, attempt.bound[hole][0])
             return False
     for wanted, sign, func in attempt.signs:
@@ -191,6 +213,12 @@ def _unequal(attempt: Attempt, equation: Equation, ratio: float, known: Mapping[
     fault = NumberFault(equation.what, expected, found, divisor_fault(ratio, known))
     attempt.fail("constant", fault, None, equation.func)
     return False
+
+
+def _in_front(factor: float, factors: tuple[float, ...]) -> float:
+    """Gives the number in front of the value that carries nearly such a factor."""
+    own = min(factors, key=lambda one: abs(abs(one) - abs(factor)))
+    return factor / own if own else factor
 
 
 def _as_computed(attempt: Attempt, keys: Keys, root: int, hole: str) -> float:

@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from topos_core.matching.attempt import Attempt, Failure
 from topos_core.matching.core import Keys
 from topos_core.matching.declared import DIFFERENCE
 from topos_core.matching.func import Func, Kid, digits_of
 from topos_core.matching.labelling import AxisFault
 from topos_core.matching.match import NearMiss
-from topos_core.matching.solving import NumberFault, close
+from topos_core.matching.solving import NumberFault, close, misplaced
 from topos_core.matching.term import Missed
 
 _NEAR: Final = 32
@@ -31,10 +32,11 @@ class Words(NamedTuple):
 
 def near_miss(keys: Keys, missed: Missed) -> NearMiss | None:
     """Tells a failure; None where there is nothing that a person could act on."""
-    words = told(keys, missed)
+    failure = _blamed(keys, missed)
+    words = told(keys, missed, failure)
     if words is None:
         return None
-    at = _place(keys, missed)
+    at = _place(keys, missed, failure)
     shown = missed.identifier.replace("_", " ")
     held = (
         missed.template.size - 1 if missed.template.lookalike else min(missed.failure.steps, missed.template.size - 1)
@@ -53,19 +55,35 @@ def near_miss(keys: Keys, missed: Missed) -> NearMiss | None:
     )
 
 
-def _place(keys: Keys, missed: Missed) -> int:
+def _blamed(keys: Keys, missed: Missed) -> Failure:
+    """Gives the failure; of an equation that does not hold that of the one value whose factor is to blame, if there is one."""
+    failure = missed.failure
+    fault = failure.expected
+    attempt = missed.attempt
+    if (
+        not isinstance(fault, NumberFault)
+        or fault.divisor is not None
+        or fault.hole
+        or not isinstance(attempt, Attempt)
+    ):
+        return failure
+    blamed = misplaced(attempt, keys, missed.root)
+    return failure if blamed is None else failure._replace(expected=blamed, func=attempt.bound[blamed.hole][0])
+
+
+def _place(keys: Keys, missed: Missed, failure: Failure) -> int:
     """Gives the value at which the first difference stands: of a look-alike what it marks, of a divisor what it divides, of
-    another number the op that reads it.
+    another number the op that reads it, of one in front of a value that value.
     """
     marked = missed.template.named.get(DIFFERENCE)
     if missed.template.lookalike is not None and marked is not None:
         return next((held.func.maker for held in missed.attempt.held if held.template is marked[0]), -1)
-    fault = missed.failure.expected
+    fault = failure.expected
     if isinstance(fault, NumberFault) and fault.divisor is not None:
         return max((func.maker for _, _, func in missed.attempt.reductions), default=-1)
-    at = missed.failure.func.maker
-    if isinstance(fault, NumberFault):
-        return _reading(keys, at if 0 <= at <= missed.root else missed.root, missed.failure.func, fault.found)
+    at = failure.func.maker
+    if isinstance(fault, NumberFault) and not fault.hole:
+        return _reading(keys, at if 0 <= at <= missed.root else missed.root, failure.func, fault.found)
     return at
 
 
@@ -89,15 +107,14 @@ def _reading(keys: Keys, at: int, func: Func, number: float) -> int:
     return at
 
 
-def told(keys: Keys, missed: Missed) -> Words | None:
+def told(keys: Keys, missed: Missed, failure: Failure) -> Words | None:
     """Puts a failure into words."""
-    failure = missed.failure
     if missed.template.lookalike is not None:
         return Words(failure.code, missed.template.lookalike.expected, missed.template.lookalike.found)
     expected, found = failure.expected, failure.found
     match failure.code:
         case "constant":
-            return _number(expected)
+            return _number(keys, missed, expected)
         case "added":
             return Words("constant", _added(expected), _said(keys, found) if isinstance(found, Func) else _added(found))
         case "axis":
@@ -124,7 +141,7 @@ def told(keys: Keys, missed: Missed) -> Words | None:
             return None
 
 
-def _number(fault: Any) -> Words:
+def _number(keys: Keys, missed: Missed, fault: Any) -> Words:
     assert isinstance(fault, NumberFault)
     if fault.divisor is not None:
         n = fault.divisor
@@ -136,10 +153,19 @@ def _number(fault: Any) -> Words:
         other = "other than 0" if fault.found == 0 else "of another sign"
         return Words("constant", f"{fault.what} {other}", _nice(fault.found), {"found": fault.found})
     numbers = {"expected": fault.expected, "found": fault.found}
+    if fault.hole:
+        value = _called(keys, fault.hole, missed.attempt.bound[fault.hole][0])
+        return Words("constant", f"{value} with no number in front", f"{_nice(fault.found)} in front of it", numbers)
     expected, found = _nice(fault.expected), _nice(fault.found)
     if expected == found:  # the difference is in the digits that are usually left out
         expected, found = str(fault.expected), str(fault.found)
     return Words("constant", f"{fault.what} {expected}", found, numbers)
+
+
+def _called(keys: Keys, hole: str, func: Func) -> str:
+    """Names a hole, and what the program has there."""
+    said = _said(keys, func)
+    return hole if said == hole else f"{hole} ({said})"
 
 
 def _added(number: Any) -> str:

@@ -75,6 +75,37 @@ def test_a_number_that_is_written_in_two_is_told_at_the_function_that_holds_it()
     assert (tape.ops[miss.at].name, miss.found) == ("tanh", "0.79")
 
 
+def weights(scores):
+    powers = np.exp(scores)
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def of_all(q, k, v):
+    scores = q @ k.T * 0.35
+    return weights(scores - scores.max()) @ v
+
+
+def of_all_before_scale(q, k, v):
+    scores = q @ k.T
+    return weights(0.35 * (scores - scores.max())) @ v
+
+
+def of_all_masked(q, k, v):
+    scores = q @ k.T * 0.35 + np.where(np.tri(4, dtype=bool), np.float32(0), np.float32(-1e9))
+    return weights(scores - scores.max()) @ v
+
+
+@pytest.mark.parametrize(
+    ("program", "hole", "number"),
+    [(of_all, "mask", "-1"), (of_all_before_scale, "mask", "-0.35"), (of_all_masked, "bias", "-1")],
+)
+def test_a_number_in_front_of_a_value_is_told_of_that_value(program, hole, number):
+    tape, pool = searched(program, {"q": "f32[4,6]", "k": "f32[4,6]", "v": "f32[4,6]"})
+    (miss,) = [miss for miss in pool.near_misses if miss.pattern == "attention"]
+    assert (miss.expected, miss.found) == (f"{hole} (a max) with no number in front", f"{number} in front of it")
+    assert tape.ops[miss.at].name == "max"
+
+
 def test_a_short_number_is_no_root():
     _, pool = searched(lambda x: by_tanh(x, half=0.4), X)
     assert pool.near_misses[0].expected == "the factor in front 0.5"
