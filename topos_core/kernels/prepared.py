@@ -7,6 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
+from topos_core.matching.match import Match
+
 
 class Prepared(Protocol):
     """A match that is ready to run; whatever could be done once (packing, folding, tables) is done.
@@ -23,3 +25,8 @@ class Prepared(Protocol):
             threads: How many threads may take part, at least 1.
         """
         ...
+
+
+def known_of(match: Match, constants: Mapping[int, np.ndarray]) -> dict[str, np.ndarray]:
+    """Gives the bindings that are known before a run, by name."""
+    return {name: constants[value] for name, value in match.bindings.items() if value in constants}

@@ -137,6 +137,36 @@ def test_group_and_instance_norms(positions):
     check(each, "instance_norm", (2, 6, positions), (6,), (6,), bound=8.0)
 
 
+NORMS = {
+    "layer": lambda x, scale, shift: nn.layer_norm(x, scale, shift),
+    "layer, shifted only": lambda x, scale, shift: nn.layer_norm(x, None, shift),
+    "layer over two axes": lambda x, scale, shift: nn.layer_norm(x, scale[:, None], shift, axis=(1, 2)),
+    "rms": lambda x, scale, shift: nn.rms_norm(x, scale),
+    "sum and layer": lambda x, scale, shift: nn.layer_norm(x + 0.5 * x[::-1], scale, shift),
+    "group": lambda x, scale, shift: nn.group_norm(x, 3, scale, shift),
+    "instance": lambda x, scale, shift: nn.instance_norm(x, scale, shift),
+}
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_known_vectors_are_laid_out_once(norm, monkeypatch):
+    random = np.random.default_rng(1)
+    x = random.standard_normal((2, 6, 6)).astype(np.float32)
+    scale, shift = (random.standard_normal(6).astype(np.float32) for _ in range(2))
+    tape = tp.trace(lambda x: NORMS[norm](x, scale, shift), "f32[2,6,6]")
+    plan = tp.plan(tape, cost="always", parameters=dict(tape.defaults))
+    assert plan.taken
+    first = plan.run(x)
+
+    def again(*_):
+        raise AssertionError("laid out by a run")
+
+    monkeypatch.setattr("topos_core.kernels.cores.rows.vector_of", again)
+    np.testing.assert_array_equal(plan.run(x), first)
+    (exact,) = interpret(widened(tape), [x.astype(np.float64)])
+    close(first, exact, "f32", 16.0)
+
+
 @pytest.mark.parametrize("count", [1, LANES - 1, LANES, LANES + 1, 8191, 8192, 8193])
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
 def test_gelu_and_silu(count, approximate):

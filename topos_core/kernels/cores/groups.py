@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from topos_core.kernels.cores.rows import Runner, extent_of, reading
+from topos_core.kernels.cores.rows import Runner, extent_of, laid, reading
 from topos_core.kernels.cores.shape import Extents, same_order
 from topos_core.kernels.library import kernel
 from topos_core.kernels.scratch import computed
@@ -21,13 +21,19 @@ def needs_copy(facts: CoreFacts, labels: Sequence[str]) -> bool:
 
 
 def make_runner(
-    facts: CoreFacts, dtype: str, kept: tuple[str, ...], reduced: tuple[str, ...], vectors: Sequence[str]
+    facts: CoreFacts,
+    dtype: str,
+    kept: tuple[str, ...],
+    reduced: tuple[str, ...],
+    vectors: Sequence[str],
+    known: Mapping[str, np.ndarray],
 ) -> Runner:
-    """Compiles the kernel; the last label of `vectors` that is reduced is the channel of a group."""
+    """Compiles the kernel; the last label of `vectors` that is reduced is the channel of a group, `known` what is known."""
     running, labels = computed(dtype), (*kept, *reduced)
     copied = needs_copy(facts, labels)
     channels = extent_of(facts, [label for label in vectors if label in reduced])
     count = extent_of(facts, reduced)
+    along = {name: tuple(vectors) for name in ("scale", "shift")}
     return Runner(
         facts=facts,
         dtype=numpy_dtype(running),
@@ -37,10 +43,11 @@ def make_runner(
         copied=copied,
         read=reading(facts, dtype, labels, copied),
         kernel=kernel("norm_groups", running),
-        vectors={name: tuple(vectors) for name in ("scale", "shift")},
+        vectors=along,
         words={
             "items": extent_of(facts, kept), "channels": channels, "positions": count // max(channels, 1),
             "groups": extent_of(facts, [label for label in vectors if label in kept]),
         },
         epsilon=np.array([facts.constants.get("epsilon", 0.0)]),
+        known=laid(facts, along, known, numpy_dtype(running)),
     )  # fmt: skip

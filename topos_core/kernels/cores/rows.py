@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from topos_core.kernels.cores.shape import Extents, dense_extents, scattered, vector_of
+from topos_core.kernels.known import Known
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, streamed, template
 from topos_core.kernels.library import Kernel, kernel
 from topos_core.kernels.scratch import Read, Stage, computed, moved_result
@@ -30,6 +32,15 @@ ROW_BYTES: Final = 16 << 10
 THREAD_BYTES: Final = 64 << 10
 """Of x, below which another thread costs more than it does."""
 
+_R: Final = {name: place for place, name in enumerate(ROWS)}
+
+
+class Cut(NamedTuple):
+    """One way to do the work: the block's words, addresses missing, and bytes of scratch."""
+
+    block: array[int]
+    scratch_bytes: int
+
 
 @dataclass(frozen=True, slots=True)
 class Runner:
@@ -46,7 +57,9 @@ class Runner:
         vectors: Bindings along the reduced labels: scale, shift.
         words: What the kernel's block holds besides.
         epsilon: f64[1].
+        known: The vectors that are known before a run, laid out.
         residual: The binding that is added to x first, or None; the sum is then a named result.
+        cuts: How the work is cut, by threads.
     """
 
     facts: CoreFacts
@@ -60,7 +73,9 @@ class Runner:
     vectors: Mapping[str, Sequence[str]]
     words: Mapping[str, int]
     epsilon: np.ndarray
+    known: Mapping[str, np.ndarray]
     residual: str | None = None
+    cuts: Known[int, Cut] = field(default_factory=Known)
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
@@ -81,11 +96,10 @@ class Runner:
             if not fits:  # the kernel's own stands in the order of rows
                 with np.errstate(all="ignore"):
                     np.add(bindings["x"], bindings[self.residual], out=total)
-        vectors = {
-            name: vector_of(bindings[name], self.facts, name, labels, self.dtype)
-            for name, labels in self.vectors.items()
-            if name in bindings
-        }
+        vectors = {**self.known}
+        for name, labels in self.vectors.items():
+            if name in bindings and name not in vectors:
+                vectors[name] = vector_of(bindings[name], self.facts, name, labels, self.dtype)
         if "shift" in vectors and "scale" not in vectors:
             vectors["scale"] = np.ones_like(vectors["shift"])
         self._launch(x, target, {**vectors, **more}, threads if x.nbytes > THREAD_BYTES else 1)
@@ -95,21 +109,27 @@ class Runner:
             result[...] = cast_array(shaped.reshape(result.shape), result.dtype)
 
     def _launch(self, x: np.ndarray, target: np.ndarray, vectors: Mapping[str, np.ndarray], threads: int) -> None:
+        cut = self.cuts.get(threads) or self.cuts.keep(threads, self._cut(threads))
+        scratch = Scratch(cut.scratch_bytes)
+        block = array("q", cut.block)
+        block[_R["x"]], block[_R["out"]], block[_R["scratch"]] = address_of(x), address_of(target), scratch.address
+        for name, values in vectors.items():
+            block[_R[name]] = address_of(values)
+        launch(self.kernel, block, threads)
+
+    def _cut(self, threads: int) -> Cut:
         outer, count, inner = self.extents
+        size = self.dtype.itemsize
         slot = spaced(self._slot_bytes(), threads)
-        scratch = Scratch(slot * threads)
-        chunk = (
-            COLUMNS if inner > 1 else max(1, min(-(-outer // (4 * threads)), ITEM_BYTES // (count * x.itemsize) or 1))
-        )
+        chunk = COLUMNS if inner > 1 else max(1, min(-(-outer // (4 * threads)), ITEM_BYTES // (count * size) or 1))
         items = outer * -(-inner // chunk) if inner > 1 else -(-outer // chunk)
         # processors that see what is read next see no further than a page: what follows is asked for so early, or a row early
         words = {
-            "items": items, "outer": outer, "count": count, "inner": inner, "chunk": chunk, "x": address_of(x),
-            "out": address_of(target), "epsilon": address_of(self.epsilon), "scratch": scratch.address,
-            "slot_bytes": slot, "streamed": streamed(target.nbytes, max(PAGE, count * x.itemsize)), "row_slot": self._row_slot(),
-            **{name: address_of(values) for name, values in vectors.items()}, **self.words,
+            "items": items, "outer": outer, "count": count, "inner": inner, "chunk": chunk,
+            "epsilon": address_of(self.epsilon), "slot_bytes": slot, "row_slot": self._row_slot(),
+            "streamed": streamed(outer * count * inner * size, max(PAGE, count * size)), **self.words,
         }  # fmt: skip
-        launch(self.kernel, template(ROWS, words), threads)
+        return Cut(template(ROWS, words), slot * threads)
 
     def _row_slot(self) -> int:
         """Counts bytes from one row in scratch to the other; 0 where rows are too long for it.
@@ -134,13 +154,18 @@ def make_runner(
     *,
     columns: bool,
     residual: str | None = None,
+    known: Mapping[str, np.ndarray] | None = None,
 ) -> Runner:
-    """Chooses rows, columns or a copy; `name` is the kernel's without `_rows` or `_columns`."""
+    """Chooses rows, columns or a copy; `name` is the kernel's without `_rows` or `_columns`.
+
+    `known` are the bindings that are known before a run.
+    """
     running = computed(dtype)
     extents = dense_extents(facts, reduced)
     copied = copies(facts, reduced, columns=columns)
     if copied or extents is None:
         extents = Extents(extent_of(facts, kept), extent_of(facts, reduced), 1)
+    vectors = dict.fromkeys(("scale", "shift"), tuple(reduced))
     return Runner(
         facts=facts,
         dtype=numpy_dtype(running),
@@ -150,11 +175,24 @@ def make_runner(
         copied=copied,
         read=reading(facts, dtype, (*kept, *reduced), copied),
         kernel=kernel(f"{name}_columns" if extents.inner > 1 else f"{name}_rows", running, *variant),
-        vectors={vector: tuple(reduced) for vector in ("scale", "shift")},
+        vectors=vectors,
         words={},
         epsilon=np.array([facts.constants.get("epsilon", 0.0)]),
+        known=laid(facts, vectors, known or {}, numpy_dtype(running)),
         residual=residual,
     )
+
+
+def laid(
+    facts: CoreFacts, vectors: Mapping[str, Sequence[str]], known: Mapping[str, np.ndarray], dtype: np.dtype
+) -> dict[str, np.ndarray]:
+    """Lays out the vectors that are known before a run; a scale of ones stands beside a shift that has none."""
+    made = {
+        name: vector_of(known[name], facts, name, labels, dtype) for name, labels in vectors.items() if name in known
+    }
+    if "shift" in made and "scale" not in facts.layouts:
+        made["scale"] = np.ones_like(made["shift"])
+    return made
 
 
 def reading(facts: CoreFacts, dtype: str, labels: tuple[str, ...], copied: bool) -> Read:

@@ -15,7 +15,7 @@ import numpy as np
 from topos_core.kernels.cores.offering import offer_core
 from topos_core.kernels.cores.rows import copies, make_runner, stage_of
 from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
-from topos_core.kernels.prepared import Prepared
+from topos_core.kernels.prepared import Prepared, known_of
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 
@@ -37,4 +37,5 @@ def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Pr
     """Chooses the norm and its layout."""
     dtype = tape.ops[match.root].type.dtype
     kind = NORMS[match.facts.options["norm"]]
-    return make_runner(match.facts, dtype, "norm", (kind, "sum"), columns=False, residual="residual")
+    known = known_of(match, constants)
+    return make_runner(match.facts, dtype, "norm", (kind, "sum"), columns=False, residual="residual", known=known)

@@ -12,7 +12,7 @@ import numpy as np
 from topos_core.kernels.cores.offering import offer_core
 from topos_core.kernels.cores.rows import copies, make_runner, stage_of
 from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
-from topos_core.kernels.prepared import Prepared
+from topos_core.kernels.prepared import Prepared, known_of
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 
@@ -30,4 +30,5 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
 
 def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:
     """Chooses the layout."""
-    return make_runner(match.facts, tape.ops[match.root].type.dtype, "norm", ("layer",), columns=True)
+    dtype, known = tape.ops[match.root].type.dtype, known_of(match, constants)
+    return make_runner(match.facts, dtype, "norm", ("layer",), columns=True, known=known)

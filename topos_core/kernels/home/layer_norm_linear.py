@@ -14,7 +14,7 @@ from topos_core.kernels.convolution.activations import epilogue
 from topos_core.kernels.cores import rows
 from topos_core.kernels.cores.offering import Cost, blended, offer_core
 from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
-from topos_core.kernels.prepared import Prepared
+from topos_core.kernels.prepared import Prepared, known_of
 from topos_core.kernels.products import runner as products
 from topos_core.kernels.products.offering import is_known, layer_cost
 from topos_core.kernels.scratch import Stage
@@ -70,7 +70,7 @@ def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Pr
     """Packs what is known of the layer."""
     facts: NormLinearFacts = match.facts
     dtype = tape.ops[match.root].type.dtype
-    norm = rows.make_runner(facts.norm, dtype, "norm", ("layer",), columns=True)
+    norm = rows.make_runner(facts.norm, dtype, "norm", ("layer",), columns=True, known=known_of(match, constants))
     bound = {name: constants.get(match.bindings[name]) for name in ("weight", "bias") if name in match.bindings}
     after = epilogue(facts.linear.options.get("activation", "none"))
     return NormLinear(norm, products.make_runner(facts.linear, dtype, bound["weight"], bound.get("bias"), after))
