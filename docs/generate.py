@@ -1,10 +1,14 @@
 """Writes the pages that are made from code: `docs/codes.md`, `docs/kernels.md`, `docs/patterns/*.md`; `--check` only compares."""
 
+import json
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from topos_core.document.codes import markdown
+from topos_core.document.schema import SCHEMA
 from topos_core.kernels.envelope_table import PROBE
 from topos_core.kernels.home.manifest import Home
 from topos_core.kernels.home.manifest import patterns as kernels
@@ -13,13 +17,17 @@ from topos_core.kernels.probes import matched
 from topos_core.matching.catalog import patterns
 from topos_core.plan.request import Request
 
+Schema = Mapping[str, Any]
 DOCS = Path(__file__).parent
+ROOT = DOCS.parent
 DTYPES = ("f32", "f64", "f16", "bf16", "i32", "u8")
 
 
 def pages() -> dict[Path, str]:
     """Gives every made page's text."""
     made = {DOCS / "codes.md": markdown(), DOCS / "kernels.md": kernels_page()}
+    made[ROOT / "topos_core/document/plan.schema.json"] = json.dumps(SCHEMA, indent=1) + "\n"
+    made[ROOT / "web/src/data/plan.ts"] = plan_types()
     rows = []
     for name, pattern in patterns().items():
         title, _, body = pattern.documentation.strip().partition("\n")
@@ -38,6 +46,60 @@ def pages() -> dict[Path, str]:
         ]
     )
     return made
+
+
+def plan_types() -> str:
+    """Writes the definitions of the plan document's schema as TypeScript."""
+    head = "/** What plan documents hold. Made from topos_core/document/schema.py by docs/generate.py. */\n"
+    return "\n".join([head, *(declared(name, schema) for name, schema in SCHEMA["$defs"].items())])
+
+
+def declared(name: str, schema: Schema) -> str:
+    """Declares one definition: an interface where it is an object, else a type."""
+    told = f"/** {schema['description']} */\n" if "description" in schema else ""
+    if "properties" not in schema:
+        return f"{told}export type {name} = {type_of(schema)};\n"
+    bases = [base["$ref"].rpartition("/")[2] for base in schema.get("allOf", ())]
+    extends = f" extends {', '.join(bases)}" if bases else ""
+    return f"{told}export interface {name}{extends} {fields(schema, '')}\n"
+
+
+def fields(schema: Schema, indent: str) -> str:
+    """Writes an object's fields; those that it need not have are optional."""
+    lines = ["{"]
+    for name, field in schema["properties"].items():
+        if "description" in field:
+            lines.append(f"{indent}  /** {field['description']} */")
+        optional = "" if name in schema["required"] else "?"
+        lines.append(f"{indent}  {name}{optional}: {type_of(field, indent + '  ')};")
+    return "\n".join([*lines, f"{indent}}}"])
+
+
+def type_of(schema: Schema, indent: str = "") -> str:
+    """Writes the type of what a schema describes."""
+    match schema:
+        case {"tsType": written}:
+            return str(written)
+        case {"$ref": name} | {"allOf": [{"$ref": name}]}:
+            return str(name).rpartition("/")[2]
+        case {"enum": names}:
+            return " | ".join(f"'{name}'" for name in names)
+        case {"anyOf": choices}:
+            return " | ".join(type_of(choice, indent) for choice in choices)
+        case {"prefixItems": items}:
+            return f"[{', '.join(type_of(item, indent) for item in items)}]"
+        case {"type": "array", "items": items}:
+            inner = type_of(items, indent)
+            return f"({inner})[]" if "|" in inner else f"{inner}[]"
+        case {"properties": _}:
+            return fields(schema, indent)
+        case {"additionalProperties": values}:
+            return f"Record<string, {type_of(values, indent)}>"
+        case {"type": "integer" | "number"}:
+            return "number"
+        case {"type": "string" | "boolean" | "null" as name}:
+            return str(name)
+    raise AssertionError(f"no TypeScript for {schema}")
 
 
 def kernels_page() -> str:

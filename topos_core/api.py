@@ -163,6 +163,7 @@ class Plan:
         *,
         observe: Iterable[Named] = (),
         ignore: Iterable[Named] = (),
+        beside: Iterable[Named] = (),
         off: Iterable[str] = (),
         **changes: Any,
     ) -> Plan:
@@ -171,6 +172,7 @@ class Plan:
         Args:
             observe: Values that are read in addition.
             ignore: Observed names, or rows of the tape's observations, that are left out.
+            beside: Observed names, or rows, that block nothing: what they read is recomputed beside the regions that hide it.
             off: Patterns switched off in addition.
             changes: Other fields of the request: `consumer`, `fidelity`, `machine`, `cost`, `dialect`, `off_at`.
 
@@ -182,12 +184,13 @@ class Plan:
         if changes.keys() - known:
             wrong = sorted(changes.keys() - known)[0]
             raise ConfigurationError(
-                f"no option {wrong!r}; use one of observe ignore off {' '.join(sorted(known))}", code="TP504"
+                f"no option {wrong!r}; use one of observe ignore beside off {' '.join(sorted(known))}", code="TP504"
             )
         request = replace(
             now,
             observe=tuple(dict.fromkeys((*now.observe, *values_named(self.tape, observe)))),
             ignore=now.ignore | rows_named(self.tape, ignore),
+            beside=now.beside | rows_named(self.tape, beside),
             off=now.off | patterns_named(off),
             **changes,
         )
@@ -258,11 +261,22 @@ class Plan:
         ]
         target = target if target is not None else target_of(self.tape, root)
         asked = self.data.request
-        plain = replace(asked, observe=(), ignore=frozenset(), off=frozenset(), off_at=frozenset())
+        plain = replace(asked, observe=(), ignore=frozenset(), beside=frozenset(), off=frozenset(), off_at=frozenset())
         return plan_document(
             self.data, target, others=others, root=root, sources=sources, curve=curve,
-            plain=None if plain == asked else partial(self.planner.decide, plain),
+            plain=None if plain == asked else partial(self.planner.decide, plain), unobserved=self._unobserved(),
         )  # fmt: skip
+
+    def _unobserved(self) -> PlanData | None:
+        """Plans without the observations that block; None where nothing blocks, or only what is returned does."""
+        asked, own = self.data.request, len(self.tape.observations)
+        rows = {row for decision in self.data.with_verdict("blocked") for row in decision.observations}
+        ignored = frozenset(row for row in rows if row < own and self.tape.observations[row].kind != "output")
+        values = {self.data.observations[row].value for row in rows if row >= own}
+        if not ignored and not values:
+            return None
+        left = tuple(value for value in asked.observe if value not in values)
+        return self.planner.plan(replace(asked, ignore=asked.ignore | ignored, observe=left))
 
     def describe(self, *, colour: bool = False) -> str:
         """Tells every verdict in words."""

@@ -93,7 +93,7 @@ def test_options_that_do_not_exist_are_named(options: dict[str, Any], message: s
 
 
 def test_an_unknown_change_lists_the_known_ones() -> None:
-    with pytest.raises(tp.ConfigurationError, match="no option 'target'; use one of observe ignore off"):
+    with pytest.raises(tp.ConfigurationError, match="no option 'target'; use one of observe ignore beside off"):
         planned().what_if(target="xla")
     with pytest.raises(tp.ConfigurationError, match="no observation is named 'nothing'"):
         planned().what_if(ignore=["nothing"])

@@ -7,20 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice, repeat
 from typing import Any, Final
 
+from topos_core.document.schema import PLAN_SCHEMA, top_level
 from topos_core.errors import ConfigurationError
 
-PLAN_SCHEMA: Final = "topos.plan/1"
 CHECK_SCHEMA: Final = "topos.check/1"
 
-# Field -> what it must be; "?" marks fields that may be null or left out.
-_PLAN_FIELDS: Final[Mapping[str, type | tuple[type, ...]]] = {
-    "target": str, "consumer": str, "fidelity": str, "machine": str, "cost": str, "dialect": str, "digest": str,
-    "paths": list, "functions": list, "scopes": list, "frames": list, "locations": list, "spans": list, "names": list,
-    "types": list, "ops": dict, "inputs": list, "parameters": list, "results": list, "observations": list,
-    "regions": list, "findings": list, "liveness": dict, "totals": dict, "counts": dict,
-}  # fmt: skip
-_CHECK_FIELDS: Final[Mapping[str, type | tuple[type, ...]]] = {"targets": list}
-_FIELDS: Final = {PLAN_SCHEMA: _PLAN_FIELDS, CHECK_SCHEMA: _CHECK_FIELDS}
+_FIELDS: Final[Mapping[str, Mapping[str, type]]] = {PLAN_SCHEMA: top_level(), CHECK_SCHEMA: {"targets": list}}
 
 
 def dump(document: Mapping[str, Any], *, indent: int | None = None) -> str:
@@ -58,9 +50,9 @@ def check(document: Any, schema: str = PLAN_SCHEMA) -> None:
         )
     for name, kind in _FIELDS[schema].items():
         if not isinstance(document.get(name), kind):
-            expected = kind.__name__ if isinstance(kind, type) else " or ".join(k.__name__ for k in kind)
             raise ConfigurationError(
-                f"document field {name!r} is {type(document.get(name)).__name__}, expected {expected}", code="TP505"
+                f"document field {name!r} is {type(document.get(name)).__name__}, expected {kind.__name__}",
+                code="TP505",
             )
     if schema == PLAN_SCHEMA:
         _check_tables(document)

@@ -17,6 +17,7 @@ from topos_core.document.numbering import Numbered, Numbering
 from topos_core.document.places import Places, written
 from topos_core.document.ranking import is_listed
 from topos_core.document.region import built_rows, identity, near_told, number
+from topos_core.document.remedies import remedies
 from topos_core.document.told import About, Told
 from topos_core.document.wording import Wording
 from topos_core.matching.fingerprint import fingerprint, fold, near_miss_fingerprint
@@ -184,6 +185,7 @@ class Composer:
             "would_block": list(d.would_block),
             "readers": list(d.readers),
             "nearest_free": d.nearest_free,
+            "fixes": remedies(self.plan, self.sources, d) if d.verdict == "blocked" else [],
             "near_miss": None,
             "fingerprint": about.fingerprint,
             "others": self._others(match),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -52,6 +52,26 @@ class Sources:
             found.append(Fix(phrases.fix_remove(display(name) if name else None), (removed,)))
         return tuple(found)
 
+    def in_debug_runs(self, observation: Observation) -> tuple[Edit, ...]:
+        """Gives the edit after which the observation is made unless Python runs optimised (`-O`); none where it is no statement."""
+        raw = self.places.tape.locations[observation.location].span
+        file = self._file(raw.path)
+        call = file.call_at(raw) if file is not None else None
+        edit = file.guarded(call, self.places.path(raw.path)) if file is not None and call is not None else None
+        return () if edit is None else (edit,)
+
+    def beside(self, observation: Observation, made: Sequence[int]) -> tuple[Edit, ...]:
+        """Gives the edit that reads an expression of its own, where one assignment of the block makes all of `made`."""
+        tape = self.places.tape
+        raw = tape.locations[observation.location].span
+        file = self._file(raw.path)
+        call = file.call_at(raw) if file is not None else None
+        if file is None or call is None:
+            return ()
+        spans = [tape.location_of(value).span for value in made]
+        edit = file.repeated(call, tape.location_of(observation.value).span, spans, self.places.path(raw.path))
+        return () if edit is None else (edit,)
+
     def _file(self, path: str) -> _File | None:
         if path not in self._files:
             text = self.places.tape.sources.get(path)
@@ -93,6 +113,39 @@ class _File:
             return Edit(self.place(statement, path), "pass")
         assert statement.end_lineno is not None
         return Edit(Span(path, statement.lineno, 0, statement.end_lineno + 1, 0), "")
+
+    def guarded(self, call: ast.Call, path: str) -> Edit | None:
+        """Puts a call that is a statement of its own under `if __debug__:`; further lines stand inside its parentheses."""
+        statement, _ = self._statement(call)
+        if statement is None or not isinstance(statement, ast.Expr) or statement.value is not call:
+            return None
+        if not self._alone_on_its_lines(statement):
+            return None
+        assert statement.end_lineno is not None
+        first, *more = self._lines[statement.lineno - 1 : statement.end_lineno]
+        indent = first[: self.place(statement, path).column]
+        lines = [f"{indent}if __debug__:", f"{indent}    {first[len(indent) :]}", *more]
+        place = Span(path, statement.lineno, 0, statement.end_lineno + 1, 0)
+        return Edit(place, "".join(f"{line}\n" for line in lines))
+
+    def repeated(self, call: ast.Call, made: Span, parts: Sequence[Span], path: str) -> Edit | None:
+        """Writes the assigned expression in place of the variable that a call reads, where it still means the same there."""
+        statement, block = self._statement(call)
+        read = call.args[0] if call.args else None
+        if statement is None or not isinstance(read, ast.Name) or not all(_within(part, made) for part in parts):
+            return None
+        for number, other in enumerate(block):
+            if not (
+                isinstance(other, ast.Assign) and len(other.targets) == 1 and isinstance(other.targets[0], ast.Name)
+            ):
+                continue
+            if other.targets[0].id != read.id or self.place(other.value, made.path) != made:
+                continue
+            used = {node.id for node in ast.walk(other.value) if isinstance(node, ast.Name)}
+            between = block[number : block.index(statement)]
+            bound = {n.id for each in between for n in ast.walk(each) if isinstance(n, ast.Name) and _binds(n)}
+            return None if used & bound else Edit(self.place(read, path), self._written(other.value))
+        return None
 
     def move(self, call: ast.Call, free: Span, path: str) -> tuple[str, tuple[Edit, ...]] | None:
         """Observes the free value instead: its variable, behind the assignment, or else the expression where it stands."""
@@ -204,6 +257,15 @@ class _File:
     @cached_property
     def _lines(self) -> list[str]:
         return split_lines(self.text)
+
+
+def _within(part: Span, whole: Span) -> bool:
+    start, end = (part.line, part.column), (part.end_line, part.end_column)
+    return part.path == whole.path and (whole.line, whole.column) <= start and end <= (whole.end_line, whole.end_column)
+
+
+def _binds(name: ast.Name) -> bool:
+    return not isinstance(name.ctx, ast.Load)
 
 
 def _holds(node: ast.stmt, line: int) -> bool:

@@ -472,6 +472,30 @@ def fix_remove(name: str | None) -> str:
     return f"stop observing `{name}`" if name else "remove this reader"
 
 
+def fix_stop(names: Sequence[str], *, observes: bool) -> str:
+    """Titles the what-if in which nobody reads what a region would not make."""
+    return f"stop {_reading(observes)} {listed(names)}"
+
+
+def fix_instead(value: str, *, observes: bool) -> str:
+    """Titles the what-if that reads the nearest free value."""
+    return f"{'observe' if observes else 'read'} {value} instead"
+
+
+def fix_beside(names: Sequence[str], *, observes: bool) -> str:
+    """Titles the what-if that has the region run, and what is read made once more by recorded ops."""
+    return f"keep {_reading(observes)} {listed(names)} and recompute {'it' if len(names) == 1 else 'them'} on the side"
+
+
+def fix_debug(names: Sequence[str], *, observes: bool) -> str:
+    """Titles the what-if of a run without debugging, and the edit that makes one of it."""
+    return f"{'observe' if observes else 'read'} {listed(names)} only in debug runs"
+
+
+def _reading(observes: bool) -> str:
+    return "observing" if observes else "reading"
+
+
 def listed(names: Sequence[str]) -> str:
     """Lists names in a sentence: `a, b and c`."""
     if len(names) <= 1:

@@ -9,11 +9,11 @@ import numpy as np
 
 from topos_core.digest import tape_digest
 from topos_core.document import phrases
-from topos_core.document.codec import PLAN_SCHEMA
 from topos_core.document.compose import Composer
 from topos_core.document.display import display
 from topos_core.document.places import Places
 from topos_core.document.region import number
+from topos_core.document.schema import PLAN_SCHEMA
 from topos_core.plan.plan import Decided, PlanData
 from topos_core.recording.collector import collector_paused
 from topos_core.tape.op import Op
@@ -48,6 +48,7 @@ def plan_document(
     sources: bool = True,
     curve: bool = True,
     plain: Callable[[], Decided] | None = None,
+    unobserved: PlanData | None = None,
 ) -> dict[str, Any]:
     """Gives the document of a plan. Documents of one planner share their tables: nobody writes into a document.
 
@@ -60,9 +61,10 @@ def plan_document(
         curve: Whether the live bytes along the schedule come along.
         plain: Gives what is decided where nothing is observed, ignored or switched off by the request; None where that is
             the plan itself.
+        unobserved: The plan without the observations that block; None where none do.
     """
     with collector_paused():
-        return _document(plan, target, others, root, sources, curve, plain)
+        return _document(plan, target, others, root, sources, curve, plain, unobserved)
 
 
 def _document(
@@ -73,7 +75,9 @@ def _document(
     sources: bool,
     curve: bool,
     plain: Callable[[], Decided] | None,
+    unobserved: PlanData | None,
 ) -> dict[str, Any]:
+    totals = dict(plan.totals) | ({} if unobserved is None else {"unobserved": unobserved.totals["planned"]})
     tape = plan.tape
     composer = Composer(plan, others, root, plain)
     places = composer.places
@@ -98,7 +102,7 @@ def _document(
         "findings": [finding.to_dict() for finding in composer.findings],
         **({"liveness": _liveness(plan)} if curve else {}),
         "totals": {
-            side: {name: number(figure) for name, figure in figures.items()} for side, figures in plan.totals.items()
+            side: {name: number(figure) for name, figure in figures.items()} for side, figures in totals.items()
         },
         "counts": {
             **{verdict: sum(r["verdict"] == verdict for r in composer.regions) for verdict in _VERDICTS},
@@ -205,6 +209,7 @@ def _observations(plan: PlanData, places: Places, regions: Sequence[Mapping[str,
             "name": display(o.name) if o.name is not None else None,
             "assumed": o.assumed,
             "ignored": row in plan.request.ignore,
+            "beside": row in plan.request.beside,
             "asked": row >= len(plan.tape.observations),
             "location": o.location,
             **places.location(o.location)._asdict(),

@@ -63,6 +63,7 @@ def near_told(
         "would_block": [],
         "readers": [],
         "nearest_free": None,
+        "fixes": [],
         "near_miss": {
             "at": miss.at,
             "code": display(miss.code),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from topos_core.cost.machine import Machine
@@ -15,6 +15,7 @@ from topos_core.plan.election import Candidate, Election, Elector, by_claim, tou
 from topos_core.plan.flipping import Flipping
 from topos_core.plan.nesting import Draft, nested
 from topos_core.plan.outcome import Outcome, Reported
+from topos_core.plan.pricing import Price
 from topos_core.plan.reading import Reading
 from topos_core.plan.survey import Survey
 
@@ -27,6 +28,7 @@ class Council:
         survey: What is known of the tape and its pool.
         elector: Elects again without the observations of a match.
         machine: The profile that predictions are made with.
+        prices: What every op costs as recorded.
         reads: The request's readers.
         picks: What was picked of every family.
         refused: Who may not be picked, because of whom.
@@ -35,6 +37,7 @@ class Council:
     survey: Survey
     elector: Elector
     machine: Machine
+    prices: Sequence[Price]
     reads: Reading
     picks: Mapping[int, frozenset[int]]
     refused: Mapping[int, int]
@@ -190,12 +193,17 @@ class Council:
         assert isinstance(offer, Offer)
         inside = {c.number for c in component}
         price = _benefit(of, lifted.picks) - _benefit(of, picks & inside)
+        beside = self._beside((path[0] for path in ballot.blocking.values()), lifted)
         return Decision(
             match=match,
             verdict="blocked",
             code="TP101",
             word="observed",
-            numbers={**ballot.standing.numbers, "price": Number(price, "second", "modelled")},
+            numbers={
+                **ballot.standing.numbers,
+                "price": Number(price, "second", "modelled"),
+                "beside": Number(beside, "second", "modelled"),
+            },
             observations=tuple(ballot.blocking),
             paths=tuple(ballot.blocking.values()),
             nearest_free=self._nearest_free(match, next(iter(ballot.blocking.values()))[0], lifted),
@@ -224,6 +232,24 @@ class Council:
             matches = self.survey.pool.matches
             self._hidden = frozenset().union(*(matches[n].interior for picks in self.picks.values() for n in picks))
         return value in self._hidden
+
+    def _beside(self, observed: Iterable[int], lifted: Election) -> float:
+        """Predicts the seconds of the recorded ops that make observed values again beside the matches that hide them."""
+        matches, ops = self.survey.pool.matches, self.survey.tape.ops
+        hidden = {v for n in lifted.picks for v in matches[n].interior} - {
+            v for n in lifted.picks for v in matches[n].produced
+        }
+        seconds, seen, todo = 0.0, set[int](), list(observed)
+        while todo:
+            value = todo.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            self.looked.add(value)
+            if value in hidden or self._is_hidden(value):
+                seconds += self.prices[value].seconds
+                todo += ops[value].operands
+        return seconds
 
     def _nearest_free(self, match: Match, observed: int, lifted: Election) -> int | None:
         """Finds the value nearest to the observed one that no elected match hides: made from it, or what it is made of.

@@ -71,7 +71,8 @@ class Decision(NamedTuple):
         code: The TP code of a decline or a block, else None.
         word: The decline's stable word (`cost`, `shared-interior`, `covered-by`, `fidelity`, `no-kernel`, `guard`,
             `switched-off`, `unknown-extent`), `observed` for a block, else None.
-        numbers: Figures by name: flops, bytes before and after, calls saved, seconds before and after, benefit, price.
+        numbers: Figures by name: flops, bytes before and after, calls saved, seconds before and after, benefit; of a block its
+            price, and `beside`: the seconds of the recorded ops that would make what is observed again beside the match.
         readers: Ops outside that read a computing interior (`shared-interior`).
         observations: Rows of the request's observations that block.
         paths: Per blocking observation, the values between the interior value and the reader.

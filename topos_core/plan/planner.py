@@ -93,7 +93,7 @@ class Planner:
         solved = self._setting(request).elector.solved
         setting, reads, reported = self._reported(request)
         taken = [one for one in reported if one.decision.verdict == "taken"]
-        wanted = tuple(sorted({*self.tape.results, *reads.rows}))
+        wanted = tuple(sorted({*self.tape.results, *reads.rows, *reads.beside}))
         run = units(self.tape, [one.decision.match for one in taken], wanted)
         return PlanData(
             tape=self.tape,
@@ -147,9 +147,11 @@ class Planner:
                     code="TP504",
                 )
         rows = len(self.tape.observations)
+        for what, asked in (("ignore", request.ignore), ("recompute beside a region", request.beside)):
+            for row in asked:
+                if not 0 <= row < rows:
+                    raise ConfigurationError(f"no observation {row} to {what}; the tape has {rows}", code="TP504")
         for row in request.ignore:
-            if not 0 <= row < rows:
-                raise ConfigurationError(f"no observation {row} to ignore; the tape has {rows}", code="TP504")
             if self.tape.observations[row].kind == "output":
                 raise ConfigurationError(
                     f"observation {row} is a returned output and cannot be ignored; change what the program returns",
@@ -169,7 +171,7 @@ class Planner:
         setting = self._settings.get(key)
         if setting is None:
             profile = machine(request.machine, calibrated=self.calibrated)
-            plain = replace(request, observe=(), ignore=frozenset(), off=off, off_at=frozenset())
+            plain = replace(request, observe=(), ignore=frozenset(), beside=frozenset(), off=off, off_at=frozenset())
             prices = self._recorded_prices(request, profile)
             setting = self._settings[key] = Setting(
                 self._survey, self._repeated, self.consumers[request.consumer], plain, profile, prices, self.last
@@ -184,7 +186,7 @@ class Planner:
 
     def _reading(self, request: Request) -> Reading:
         """Reads the tape under a request; what is decided for the other consumers reads as the plan itself."""
-        key = (request.observe, request.ignore)
+        key = (request.observe, request.ignore, request.beside)
         if self._read is None or self._read[0] != key:
             self._read = key, self._survey.asked(request)
         return self._read[1]

@@ -21,6 +21,7 @@ class Reading:
         observations: Every row of the tape, then the request's own; a row's index is its id.
         rows: Ids of the rows that count, by observed value.
         observed: Those values.
+        beside: Values that are observed and block nothing: they are recomputed where a match hides them.
         leads_out: Per value, whether it leads to a returned output.
         alive: Per value, whether it leads to a returned output or an observation.
         users: Readers of every value.
@@ -29,6 +30,7 @@ class Reading:
     observations: tuple[Observation, ...]
     rows: Mapping[int, tuple[int, ...]]
     observed: frozenset[int]
+    beside: frozenset[int]
     leads_out: bytearray
     alive: bytearray
     users: Sequence[Sequence[int]]
@@ -39,22 +41,23 @@ def reading(tape: Tape, users: Sequence[Sequence[int]]) -> Reading:
     rows = _rows(tape, tape.observations, frozenset())
     leads_out = _leading(tape, tape.results)
     alive = leads_out if all(leads_out[value] for value in rows) else _leading(tape, (*rows, *tape.results))
-    return Reading(tape.observations, rows, frozenset(rows), leads_out, alive, users)
+    return Reading(tape.observations, rows, frozenset(rows), frozenset(), leads_out, alive, users)
 
 
 def asked(tape: Tape, own: Reading, request: Request) -> Reading:
     """Collects the readers of a request: the tape's own without the ignored ones, and the request's."""
-    if not request.observe and not request.ignore:
+    if not request.observe and not request.ignore and not request.beside:
         return own
     added = [
         Observation(value, "observe", tape.names.get(value), tape.ops[value].location) for value in request.observe
     ]
     observations = (*tape.observations, *added)
-    rows = _rows(tape, observations, request.ignore)
+    rows = _rows(tape, observations, request.ignore | request.beside)
+    beside = frozenset(observations[row].value for row in request.beside)
     alive = own.alive
     if not all(own.leads_out[value] for value in _changed(tape, request)):
-        alive = _leading(tape, (*rows, *tape.results))
-    return Reading(observations, rows, frozenset(rows), own.leads_out, alive, own.users)
+        alive = _leading(tape, (*rows, *beside, *tape.results))
+    return Reading(observations, rows, frozenset(rows), beside, own.leads_out, alive, own.users)
 
 
 def _rows(tape: Tape, observations: Sequence[Observation], ignore: Collection[int]) -> dict[int, tuple[int, ...]]:
@@ -66,7 +69,7 @@ def _rows(tape: Tape, observations: Sequence[Observation], ignore: Collection[in
 
 
 def _changed(tape: Tape, request: Request) -> set[int]:
-    return {*request.observe, *(tape.observations[row].value for row in request.ignore)}
+    return {*request.observe, *(tape.observations[row].value for row in (*request.ignore, *request.beside))}
 
 
 def _leading(tape: Tape, ends: Iterable[int]) -> bytearray:

@@ -21,6 +21,7 @@ class Request:
         cost: `model`, or `always` to elect every legal match.
         observe: Values observed besides the tape's own observations.
         ignore: Rows of `Tape.observations` that are left out (what-if).
+        beside: Rows of `Tape.observations` that block nothing: what they read is recomputed beside what hides it (what-if).
         off: Pattern identifiers that are switched off.
         off_at: (pattern identifier, root value) pairs that are switched off.
         dialect: For `stablehlo`: `portable`, `xla` or `iree`.
@@ -32,6 +33,7 @@ class Request:
     cost: Literal["model", "always"] = "model"
     observe: tuple[int, ...] = ()
     ignore: frozenset[int] = frozenset()
+    beside: frozenset[int] = frozenset()
     off: frozenset[str] = frozenset()
     off_at: frozenset[tuple[str, int]] = frozenset()
     dialect: Dialect = "portable"

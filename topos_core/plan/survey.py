@@ -118,7 +118,7 @@ class Survey:
         """Collects the families that a request may decide otherwise than the tape's own observations do."""
         matches, family = self.pool.matches, self.family
         found: set[int] = set()
-        if request.observe or request.ignore:
+        if request.observe or request.ignore or request.beside:
             insides, roots = disturbed(self.tape, self.reads, request)
             found |= {
                 family[number]

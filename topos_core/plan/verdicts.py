@@ -38,7 +38,10 @@ class _Deciding:
         }
         self._refuse()
         apart = self.touched | {self.survey.family[number] for number in self.refused}
-        council = Council(self.survey, self.setting.elector, self.setting.profile, self.reads, self.picks, self.refused)
+        setting = self.setting
+        council = Council(
+            self.survey, setting.elector, setting.profile, setting.prices, self.reads, self.picks, self.refused
+        )
         disturbed = self._disturbed(apart)
         found: list[Reported] = []
         for family in families:

@@ -181,7 +181,7 @@ class Traced:
             ConfigurationError: TP504, an option that is none, or an observed name that the tape does not have.
         """
         known = ("consumer", "fidelity", "machine", "cost", "dialect")
-        other = ("observe", "ignore", "off", "off_at", "dims", "sources", "liveness", "prove")
+        other = ("observe", "ignore", "beside", "off", "off_at", "dims", "sources", "liveness", "prove")
         wrong = next((key for key in options if key not in (*known, *other)), None)
         if wrong is not None:
             raise ConfigurationError(
@@ -194,6 +194,7 @@ class Traced:
             **{"machine": "reference", **settings},
             observe=tuple(value for name in options.get("observe") or () for value in self._values(name)),
             ignore=frozenset(options.get("ignore") or ()),
+            beside=frozenset(options.get("beside") or ()),
             off=patterns_named(options.get("off") or ()),
             off_at=off_at.union((pattern, root) for _, pattern, root in self._off),
         )
