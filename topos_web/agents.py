@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -61,6 +62,11 @@ class AgentPlanner:
             target, lambda agent: agent.replan(target, self._asked(target, options), changes=True)
         )["changes"]
         return found
+
+    def give_up(self, target: str) -> None:
+        """Ends the process that answers the running question; the next question finds the target traced anew."""
+        workspace = self._of_target[target]
+        self._projects.agent(workspace).cancel(os.path.join(workspace.root, target.rpartition(":")[0]))
 
     def emit(self, target: str, options: Options) -> str:
         """Emits a traced target as StableHLO text."""

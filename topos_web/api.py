@@ -12,12 +12,13 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from topos_web import as_code, differences, export, payloads
+from topos_web import as_code, differences, export, payloads, side_by_side
 from topos_web.events import Hub
 from topos_web.payloads import Document, Payload
 from topos_web.plans import Plan, PlannerError, Plans
 
 PlanId = Annotated[str, Path(pattern="^[0-9a-f]{8}$", description="names a target; the same in every session")]
+Version = Annotated[str, Query(pattern="^[0-9a-f]{8}(@previous)?$", description="a plan, or it before its last save")]
 Identifier = Annotated[str, Field(max_length=64, pattern="^[a-z0-9_]+$")]
 
 
@@ -42,6 +43,7 @@ class Options(BaseModel):
     dialect: Literal["portable", "xla", "iree"] | None = None
     observe: Annotated[list[Value], Field(max_length=4096)] = []
     ignore: Annotated[list[Value], Field(max_length=4096)] = []
+    beside: Annotated[list[Value], Field(max_length=4096)] = []
     off: Annotated[list[Identifier], Field(max_length=256)] = []
     off_at: Annotated[list[tuple[Identifier, Value]], Field(max_length=4096)] = []
 
@@ -91,6 +93,9 @@ class Refused(Exception):
         self.status = status
         self.problem = {"code": code, "message": message}
 
+
+EMITTED: Final = {"consumer": "stablehlo"}
+"""What a plan's own text is emitted under."""
 
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     status: {"model": Problem, "description": why}
@@ -161,8 +166,12 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
         return payloads.node(document, value)
 
     @api.get("/plans/{plan_id}/sources/{index}", summary="A file's text as it was traced, never as it is on disk")
-    def source(plan_id: PlanId, index: Annotated[int, Path(ge=0, le=2**31)]) -> dict[str, Any]:
-        _, document = traced(plan_id)
+    def source(
+        plan_id: PlanId,
+        index: Annotated[int, Path(ge=0, le=2**31)],
+        previous: Annotated[bool, Query(description="as it was before the last save")] = False,
+    ) -> dict[str, Any]:
+        document = _version(plans, f"{plan_id}@previous") if previous else traced(plan_id)[1]
         if index >= len(document["sources"]):
             raise Refused(404, "unknown", f"no source {index}; the plan has {len(document['sources'])}")
         return {"path": document["paths"][index], "text": document["sources"][index]}
@@ -175,6 +184,12 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
         options = {**asked.options.asked(), **({"liveness": True} if asked.liveness else {})}
         found = changed(plan, document, options)
         return answer(request, {"base": plan.revision, **payloads.changes(found)})
+
+    @api.post("/plans/{plan_id}/whatif/cancel", summary="Ends the running question about a plan; the plan stays")
+    def cancel(request: Request, plan_id: PlanId) -> Response:
+        plan, _ = traced(plan_id)
+        plans.planner.give_up(plan.target)
+        return answer(request, {})
 
     @api.post(
         "/plans/{plan_id}/ascode",
@@ -195,8 +210,11 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
 
     @api.post("/plans/{plan_id}/emitted", summary="The StableHLO text of the plan under the options")
     def emitted(request: Request, plan_id: PlanId, asked: Annotated[Asked, Body()]) -> Response:
-        plan, _ = traced(plan_id, asked.base)
-        return answer(request, {"text": _ask(lambda: plans.planner.emit(plan.target, asked.options.asked()))})
+        plan, document = traced(plan_id, asked.base)
+        text = _ask(lambda: plans.planner.emit(plan.target, asked.options.asked()))
+        if asked.options.asked() in ({}, EMITTED):
+            plans.keep_emitted(document, text)
+        return answer(request, {"text": text})
 
     @api.post(
         "/plans/{plan_id}/phases", summary="What runs at a value: recorded ops, the group that they make, its loop nest"
@@ -238,14 +256,24 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
         return Response(export.html(document), media_type="text/html; charset=utf-8", headers=headers)
 
     @api.get("/diff", summary="Two plans in one numbering: partners of ops, and what became of regions")
-    def diff(
-        request: Request,
-        a: Annotated[str, Query(pattern="^[0-9a-f]{8}(@previous)?$")],
-        b: Annotated[str, Query(pattern="^[0-9a-f]{8}(@previous)?$")],
-    ) -> Response:
+    def diff(request: Request, a: Version, b: Version) -> Response:
         return answer(request, differences.between(_version(plans, a), _version(plans, b)))
 
-    @api.get("/events", summary="Server-sent events: a plan changed, a trace failed")
+    @api.get("/diff/sources", summary="The traced texts of two plans, aligned by lines")
+    def diff_sources(request: Request, a: Version, b: Version) -> Response:
+        return answer(request, side_by_side.sources(_version(plans, a), _version(plans, b)))
+
+    @api.get("/diff/emitted", summary="The StableHLO texts of two plans, aligned by lines")
+    def diff_emitted(request: Request, a: Version, b: Version) -> Response:
+        before, after = _version(plans, a), _version(plans, b)
+        texts = _emitted(plans, a), _emitted(plans, b)
+        return answer(request, [side_by_side.emitted(*texts, *differences.numbers(before, after))])
+
+    @api.get("/events/poll", summary="The events behind a number, for pages behind a proxy that holds streams back")
+    def polled(request: Request, after: Annotated[int | None, Query(ge=0, le=2**53)] = None) -> Response:
+        return answer(request, hub.after(after))
+
+    @api.get("/events", summary="Server-sent events: a file was saved, a plan changed, a trace failed")
     def events() -> StreamingResponse:
         plain = {
             "x-accel-buffering": "no",
@@ -306,6 +334,22 @@ def _version(plans: Plans, name: str) -> Document:
     if document is None:
         raise Refused(404, "unknown", f"no plan {name} here; list them at api/v1/plans")
     return document
+
+
+def _emitted(plans: Plans, name: str) -> str:
+    """Gives what a version of a plan emits; of one before a save only what was looked at before it."""
+    document = _version(plans, name)
+    plan = plans.get(name.partition("@")[0])
+    assert plan is not None
+    text = plans.emitted(document)
+    if text is None and name.endswith("@previous"):
+        raise Refused(
+            404, "unknown", "what was emitted before the last save was not looked at then, and is not there now"
+        )
+    if text is None:
+        text = str(_ask(lambda: plans.planner.emit(plan.target, EMITTED)))
+        plans.keep_emitted(document, text)
+    return text
 
 
 def _ask(question: Any) -> Any:

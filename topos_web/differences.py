@@ -29,14 +29,16 @@ class _Merged:
 
 
 def between(before: Document, after: Document) -> dict[str, Any]:
-    """Merges two documents' ops for one drawing, and pairs their regions.
+    """Merges two documents' ops for one drawing, pairs their regions, and brings the earlier plan along.
 
     Ops are partners by scope, name and type, then by scope and name, then by what they are made of down to the sources,
     then by what stands right above them; equal ones by their order. So a renamed scope loses nothing. Returns `graph` as the graph
     endpoint does, `marks` per op (an index of `legend`), `of_before` and `of_after` (each document's values in the
-    merged numbering), and `regions`: pairs whose verdict differs, with null on the side where there is none.
+    merged numbering), `types_before` of retyped ops by merged value, `plan_before` and `paths_before`, and `regions`: pairs
+    whose verdict differs, with null on the side where there is none.
     """
-    merged = _merge(before, after)
+    merged, types = _merge(before, after), _types(before)
+    retyped = {value for value, mark in enumerate(merged.marks) if mark == MARKS.index("retyped")}
     return {
         "before": before["target"],
         "after": after["target"],
@@ -44,9 +46,18 @@ def between(before: Document, after: Document) -> dict[str, Any]:
         "marks": merged.marks,
         "of_before": merged.of_before,
         "of_after": merged.of_after,
+        "types_before": {str(value): types[row] for row, value in enumerate(merged.of_before) if value in retyped},
+        "plan_before": payloads.plan_data(before),
+        "paths_before": before["paths"],
         "graph": payloads.graph_data(_document(merged)),
         "regions": list(_regions(merged)),
     }
+
+
+def numbers(before: Document, after: Document) -> tuple[list[int], list[int]]:
+    """Gives each document's values in the merged numbering."""
+    merged = _merge(before, after)
+    return merged.of_before, merged.of_after
 
 
 def _merge(before: Document, after: Document) -> _Merged:

@@ -80,6 +80,7 @@ def skeleton(document: Document) -> dict[str, Any]:
     for location in document["ops"]["location"]:
         held[scope_of[location]] += 1
     return {
+        "schema": document["schema"],
         "target": document["target"],
         **{name: document[name] for name in PLAN},
         "paths": document["paths"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -62,6 +63,10 @@ class Planner(Protocol):
 
     def changes(self, target: str, options: Options) -> Mapping[str, Any]:
         """Plans a traced target again under other options and gives what differs; raises `PlannerError`."""
+        ...
+
+    def give_up(self, target: str) -> None:
+        """Ends the running question about a target, which then raises `PlannerError`; does not wait."""
         ...
 
     def emit(self, target: str, options: Options) -> str:
@@ -135,6 +140,7 @@ class Plans:
     profiles: Sequence[Profile] = ()
     progressed: Callable[[Running | None], None] = lambda running: None
     running: Running | None = None
+    _emitted: deque[tuple[Document, str]] = field(default_factory=lambda: deque(maxlen=8))
     _plans: dict[str, Plan] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -149,6 +155,15 @@ class Plans:
     def profile(self, target: str) -> Profile | None:
         """Finds the measurements of a target; the last one named on the command line wins."""
         return next((one for one in reversed(self.profiles) if one["target"] == target), None)
+
+    def keep_emitted(self, document: Document, text: str) -> None:
+        """Remembers what a document's plan emits: after a save nobody can emit it again."""
+        if self.emitted(document) is None:
+            self._emitted.append((document, text))
+
+    def emitted(self, document: Document) -> str | None:
+        """Gives what was kept of a document's plan."""
+        return next((text for kept, text in tuple(self._emitted) if kept is document), None)
 
     def refresh(self) -> tuple[Plan, ...]:
         """Traces every target; keeps the last good document of one that fails now. Returns the states that changed."""

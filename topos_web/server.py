@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -63,13 +64,22 @@ def serve(
     def changed(moved: Sequence[Plan]) -> None:
         traced(moved)
         for plan in moved:
-            hub.publish("plan", {"id": plan.id, "revision": plan.revision, "failed": plan.error is not None})
+            graph = plan.graph.digest if plan.graph else None
+            state = {"id": plan.id, "revision": plan.revision, "graph": graph, "failed": plan.error is not None}
+            hub.publish("plan", {**state, "changed_files": list(saved)})
         hub.publish("traced", {"plans": [plan.id for plan in plans.all()]})
 
     def progressed(running: Running | None) -> None:
         if running is None:
             rested(plans.all())
         hub.publish("tracing", told(running))
+
+    saved: list[str] = []
+
+    def noticed(files: Sequence[str]) -> None:
+        saved[:] = [shown(file) for file in files]
+        hub.publish("saved", {"files": list(saved)})
+        tracer.trace()
 
     plans = Plans(planner, changed, profiles, progressed)
     tracer = Tracer(plans, hub)
@@ -79,7 +89,7 @@ def serve(
         app.build(plans, hub, token, static.load(), framed=framed), log_level="error", access_log=False, server_header=False,
         timeout_graceful_shutdown=2, ws="none", lifespan="off",
     )  # fmt: skip
-    watcher = Watcher(planner.files, tracer.trace)
+    watcher = Watcher(planner.files, noticed)
     server = _Server(config, hub)
     stop.then(server.handle_exit)
     listening(f"http://{HOST}:{bound.getsockname()[1]}/?token={token}")
@@ -91,6 +101,12 @@ def serve(
         watcher.stop()
         planner.close()
         bound.close()
+
+
+def shown(path: str) -> str:
+    """Names a file for people: from the working directory where it is in there, else without its folder."""
+    relative = os.path.relpath(path)
+    return os.path.basename(path) if relative.startswith(os.pardir) else relative.replace(os.sep, "/")
 
 
 def bind(port: int) -> socket.socket:

@@ -13,9 +13,12 @@ Stamp = tuple[int, int]
 
 
 class Watcher:
-    """Polls modification times in a thread; a file still being written is waited for until it rests one tick."""
+    """Polls modification times in a thread, and names the files that were saved.
 
-    def __init__(self, files: Callable[[], Sequence[str]], changed: Callable[[], None]) -> None:
+    A file still being written is waited for until it rests one tick.
+    """
+
+    def __init__(self, files: Callable[[], Sequence[str]], changed: Callable[[Sequence[str]], None]) -> None:
         self._files = files
         self._changed = changed
         self._stop = threading.Event()
@@ -40,7 +43,7 @@ class Watcher:
             if saved and saved == moving:
                 self._seen.update(now)  # before the trace: a save meanwhile is seen on the next tick
                 moving = {}
-                self._changed()
+                self._changed(sorted(saved))
             else:
                 moving = saved
 

@@ -120,7 +120,7 @@ class Builder:
             "nodes": sorted(nodes), "computing": [root], "bindings": {}, "named": {}, "contains": [], "parent": None,
             "winner": None, "fold": fingerprint, "headline": f"{pattern}: {verdict}", "reason": verdict, "details": [],
             "action": None, "flips_if": None, "facts": {}, "cost": {}, "envelope": None, "observations": [], "paths": [],
-            "nearest_free": None, "near_miss": None, "fingerprint": fingerprint, "others": {},
+            "nearest_free": None, "fixes": [], "near_miss": None, "fingerprint": fingerprint, "others": {},
         }  # fmt: skip
         region.update(extra)
         self.regions.append(region)
@@ -181,6 +181,25 @@ def cost(before: float, after: float, moved_before: int, moved_after: int, **ext
         "benefit": number(before - after, "second"),
     }  # fmt: skip
     return {**figures, **extra}
+
+
+def remedies(
+    row: int, name: str, free: int, price: float, beside: float, guarded: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """What ends a block by one observation, as a plan tells it."""
+
+    def remedy(
+        kind: str, text: str, delta: float, edits: list[dict[str, Any]] | None = None, **asks: list[int]
+    ) -> dict[str, Any]:
+        whole = {"ignore": [], "beside": [], "observe": [], "unobserve": [], **asks}
+        return {"id": kind, "text": text, "delta": number(delta, "second"), "asks": whole, "edits": edits or []}
+
+    return [
+        remedy("stop", f"stop observing `{name}`", -price, ignore=[row]),
+        remedy("move", f"observe %{free} instead", -price, ignore=[row], observe=[free]),
+        remedy("beside", f"keep observing `{name}` and recompute it on the side", beside - price, beside=[row]),
+        remedy("debug", f"observe `{name}` only in debug runs", -price, guarded, ignore=[row]),
+    ]
 
 
 CONVOLUTION = """\
@@ -245,6 +264,9 @@ def convolution(*, observed: bool) -> Document:
             details=["the value is inside this convolution; observing it keeps 5 recorded ops",
                      "observing the convolution's result instead costs nothing"],
             action="observe the result at line 10 instead", others=other,
+            fixes=remedies(row, "windows", conv, 3.155e-6, 6.2e-7, [
+                {"path": b.path, "line": 9, "column": 0, "end_line": 10, "end_column": 0,
+                 "text": '    if __debug__:\n        tp.observe(windows, "windows")\n'}]),
         )  # fmt: skip
         b.findings.append(
             {"code": "TP101", "severity": "information", "verdict": "blocked", "pattern": "convolution",
@@ -268,7 +290,11 @@ def convolution(*, observed: bool) -> Document:
         reason="taken: one kernel instead of 2 calls", facts={"reduction": "max", "window": "2x2"},
         envelope={"relative": 0.0, "absolute": 0.0, "probe": "window_reduce/7"},
     )  # fmt: skip
-    return b.document([result])
+    document = b.document([result])
+    if observed:
+        planned = document["totals"]["planned"]["seconds"]["value"]
+        document["totals"]["unobserved"] = {"seconds": number(planned - 3.155e-6, "second")}
+    return document
 
 
 NORMS = """\
@@ -486,6 +512,7 @@ def _layer_regions(b: Builder, v: dict[str, int], scope: list[str], *, odd: bool
                  cost=cost(2.4e-4, 9e-5, 1310720, 786432, price=number(1.5e-4, "second")),
                  headline="attention, 128 queries over 128 keys: blocked",
                  reason="blocked: weights is read by tp.observe, and fused attention never stores it",
+                 fixes=remedies(row, "weights", v["mixed"], 1.5e-4, 6.1e-5, []),
                  action="observe the mixed values instead")  # fmt: skip
     else:
         b.region("attention", "taken", attention, [(6, "weights @ v"), (5, text)], scope=tail, fingerprint="aa02",
@@ -516,7 +543,7 @@ def hostile(tag: str = MARKUP) -> Document:
     b.region(
         "convolution", "blocked", [y], [(2, "return x")], headline=tag, reason=tag, details=[tag], action=tag,
         facts={tag: tag}, observations=[0], paths=[[y]], nearest_free=y, code="TP101", word="observed",
-        others={tag: {"verdict": "taken", "code": None, "reason": tag}}, scope=[tag],
+        others={tag: {"verdict": "taken", "code": None, "reason": tag}}, scope=[tag], fixes=remedies(0, tag, y, 1e-6, 1e-6, []),
     )  # fmt: skip
     return b.document([y])
 

@@ -21,6 +21,7 @@ class GivenPlanner:
         self.traced = [Traced(d["target"], d, None) for d in documents]
         self._files = files
         self.asked: list[tuple[str, Mapping[str, Any]]] = []
+        self.given_up: list[str] = []
         self.closed = threading.Event()
 
     def targets(self) -> Sequence[str]:
@@ -44,16 +45,17 @@ class GivenPlanner:
         self.asked.append((target, options))
         document = copy.deepcopy(next(t.document for t in self.traced if t.target == target))
         assert isinstance(document, dict)
-        ignored = set(options.get("ignore", ()))
+        ignored, beside = set(options.get("ignore", ())), set(options.get("beside", ()))
         document["observations"] = [
-            o | {"blocks": []} if i in ignored else o for i, o in enumerate(document["observations"])
+            o | {"blocks": [], "beside": i in beside} if i in ignored | beside else o
+            for i, o in enumerate(document["observations"])
         ]
         for value in options.get("observe", ()) if document["observations"] else ():
             asked = {"value": value, "kind": "observe", "name": None, "asked": True, "blocks": []}
             document["observations"] = [*document["observations"], document["observations"][0] | asked]
         for region in document["regions"]:
-            if region["verdict"] == "blocked" and ignored.issuperset(region["observations"]):
-                region.update(verdict="taken", code=None, word=None, observations=[], paths=[], kernel="direct convolution",
+            if region["verdict"] == "blocked" and (ignored | beside).issuperset(region["observations"]):
+                region.update(verdict="taken", code=None, word=None, observations=[], paths=[], fixes=[], kernel="direct convolution",
                               reason="taken: one kernel instead of 8 calls",
                               headline=region["headline"].replace("blocked", "taken"))  # fmt: skip
             if region["pattern"] in options.get("off", ()):
@@ -69,6 +71,9 @@ class GivenPlanner:
         verdicts = [r["verdict"] for r in document["regions"]]
         document["counts"] |= {v: verdicts.count(v) for v in ("taken", "declined", "blocked", "near_miss")}
         return document
+
+    def give_up(self, target: str) -> None:
+        self.given_up.append(target)
 
     def emit(self, target: str, options: Mapping[str, Any]) -> str:
         self.asked.append((target, options))

@@ -229,7 +229,7 @@ def test_events_are_not_to_be_packed_on_the_way(plans: Plans) -> None:
     hub.close()  # the stream then ends behind its first line
     with TestClient(app.build(plans, hub, TOKEN, static.load()), base_url="http://127.0.0.1") as client:
         answer = client.get(f"/api/v1/events?token={TOKEN}")
-    assert answer.text.startswith(": open")
+    assert answer.text.startswith("event: hello")
     assert "no-transform" in answer.headers["cache-control"]
 
 

@@ -180,7 +180,7 @@ def test_it_ends_at_once_on_a_signal_with_pages_open(tmp_path: Path) -> None:
         first_plan(process, url)
         base, token = url.split("?")
         stream = urllib.request.urlopen(f"{base}api/v1/events?{token}")
-        assert stream.readline() == b": open\n"
+        assert stream.readline() == b"event: hello\n"
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
         stream.close()

@@ -74,4 +74,4 @@ def test_the_page_unpacks_alike(tmp_path: Path) -> None:
 
 def test_real_repetition_packs_to_little() -> None:
     document = decoder(10_000, scoped=False)
-    assert len(payloads.regions(document).packed or b"") < 20_000
+    assert len(payloads.regions(document).packed or b"") < 21_000

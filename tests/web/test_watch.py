@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from topos_web.watch import Watcher, stamps
@@ -9,7 +10,7 @@ PATIENCE_SECONDS = 20
 
 
 def watch(files: list[str], changed: threading.Event) -> Watcher:
-    return Watcher(lambda: files, changed.set)
+    return Watcher(lambda: files, lambda saved: changed.set())
 
 
 def test_a_save_is_seen(tmp_path: Path) -> None:
@@ -48,7 +49,7 @@ def test_a_file_named_later_does_not_ask_for_a_trace(tmp_path: Path) -> None:
     files, calls = [str(first)], []
     done = threading.Event()
 
-    def changed() -> None:
+    def changed(saved: Sequence[str]) -> None:
         calls.append(list(files))
         done.set()
 
