@@ -103,7 +103,7 @@ def blocked(page: Any, _served: Served, _folder: Path) -> None:
 
 def whatif(page: Any, _served: Served, _folder: Path) -> None:
     page.keyboard.press("n")
-    page.get_by_role("button", name="What if it were not observed?").click()
+    page.locator("[data-fix=stop]").click()
     page.get_by_test_id("whatif").get_by_text("changed").wait_for()
 
 

@@ -17,13 +17,13 @@ STATES = {
     "first look": "",
     "blocked": """page.locator('.entry[data-verdict="blocked"]').click()""",
     "op": """page.locator('[data-box="op"]').nth(4).click(); page.keyboard.press("l")""",
-    "what-if": """page.locator('.entry').first.click(); page.get_by_role("button", name="What if it were not").click()""",
+    "what-if": """page.locator('.entry').first.click(); page.locator('[data-fix=beside]').click(); page.get_by_test_id("whatif").wait_for()""",
     "help": """page.keyboard.press("?")""",
     "emitted": """page.get_by_role("button", name="Emitted StableHLO").click(); page.locator("summary").first.click()""",
     "kernel": """page.locator('.entry[data-verdict="taken"]').first.click(); page.get_by_role("button", name="Kernel", exact=True).click(); page.locator('.kernel .code').wait_for()""",
     "phases": """page.locator('.entry[data-verdict="taken"]').first.click(); page.keyboard.press("p"); page.locator('.phases .line').first.wait_for()""",
     "measured": """page.locator('.entry[data-verdict="taken"]').click(); page.get_by_test_id("measured").wait_for()""",
-    "compared": """page.get_by_label("Compare with").select_option(index=1); page.get_by_test_id("changes").wait_for()""",
+    "compared": """page.get_by_label("Compare with").select_option(index=1); page.get_by_test_id("changes").wait_for(); page.get_by_role("button", name="Source", exact=True).click(); page.locator(".beside .changed").first.wait_for()""",
 }
 
 

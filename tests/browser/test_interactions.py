@@ -224,7 +224,7 @@ def test_any_value_can_be_observed_by_key(open_page: Open) -> None:
 def test_a_block_can_be_read_elsewhere_instead(open_page: Open) -> None:
     page, _, planner = open_page(convolution(observed=True))
     page.locator('.entry[data-verdict="blocked"]').click()
-    page.get_by_role("button", name=re.compile("^Observe .* instead$")).click()
+    page.locator("[data-fix=move]").click()
     expect(page.get_by_test_id("whatif")).to_contain_text("not observing windows, observing")
     assert set(asked(page, planner, "ignore")) == {"ignore", "observe"}
 
@@ -328,7 +328,7 @@ def test_a_small_window_stacks_the_panes(open_page: Open, size: tuple[int, int])
 def test_two_targets_keep_to_themselves(open_page: Open) -> None:
     page, *_ = open_page(convolution(observed=True), norms())
     page.locator('.entry[data-verdict="blocked"]').click()
-    page.get_by_role("button", name="What if it were not observed?").click()
+    page.locator("[data-fix=stop]").click()
     page.get_by_test_id("whatif").wait_for()
     page.get_by_label("Target").select_option(label="models/norms.py:block")
     expect(page.locator('.entry[data-verdict="near_miss"]')).to_have_count(1)

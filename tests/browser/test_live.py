@@ -33,7 +33,7 @@ def test_a_block_is_seen_lifted_and_written_away(browser: Any, model: Path) -> N
         assert "columns" in told
         assert page.locator('.sleeve[data-verdict="blocked"]').count() == 1
         assert page.locator(".source mark.observed").inner_text() == 'tp.observe(columns, "columns")'
-        page.get_by_role("button", name="What if it were not observed?").click()
+        page.locator("[data-fix=stop]").click()
         expect(page.locator('.sleeve.filled[data-verdict="taken"]')).to_have_count(1)
         expect(page.get_by_test_id("whatif")).to_contain_text("2 regions changed")
         page.get_by_role("button", name="Apply as code").click()

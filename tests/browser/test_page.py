@@ -102,7 +102,7 @@ def test_why_tells_what_algebra_says_of_what_is_taken(open_page: Open) -> None:
     )
     page.locator('.entry[data-verdict="blocked"]').click()
     expect(told).to_have_count(0)
-    page.get_by_role("button", name="What if it were not observed?").click()
+    page.locator("[data-fix=stop]").click()
     expect(told).to_have_text("Certificate: its formula is what was recorded: equal by algebra in 36 elements")
 
 
@@ -182,7 +182,7 @@ def test_whatif_moves_nothing_and_can_be_undone(open_page: Open) -> None:
     at_rest(page)  # the way to the selection
     body = page.locator('[data-box="op"] .body').first
     on_screen = body.bounding_box()["y"]
-    page.get_by_role("button", name="What if it were not observed?").click()
+    page.locator("[data-fix=stop]").click()
     bar = page.get_by_test_id("whatif")
     bar.wait_for()
     assert "not observing windows" in bar.inner_text()
@@ -202,7 +202,7 @@ def test_what_a_question_changes_pulses_once_and_nothing_else_does(open_page: Op
     page, *_ = open_page(convolution(observed=True), reduced_motion=motion)
     page.evaluate("globalThis.pulsed = []; addEventListener('animationend', e => pulsed.push(e.target.dataset.sleeve))")
     page.locator('.entry[data-verdict="blocked"]').click()
-    page.get_by_role("button", name="What if it were not observed?").click()
+    page.locator("[data-fix=stop]").click()
     expect(page.get_by_test_id("whatif")).to_contain_text("1 region changed")
     frames(page, 2)
     at_rest(page)
@@ -336,7 +336,7 @@ def test_a_what_if_brings_the_curve_when_the_memory_is_looked_at(open_page: Open
     curves: list[bool] = []
     page.on("request", lambda one: curves.append(one.post_data_json["liveness"]) if "whatif" in one.url else None)
     page.locator('.entry[data-verdict="blocked"]').click()
-    page.get_by_role("button", name="What if it were not observed?").click()
+    page.locator("[data-fix=stop]").click()
     expect(page.get_by_test_id("whatif").locator(".status")).to_contain_text("changed")
     assert curves == [False]
     page.get_by_role("button", name="Memory").click()
@@ -359,7 +359,7 @@ def test_memory_tells_both_peaks_and_leads_to_their_ops(open_page: Open) -> None
 def test_a_whatif_can_be_read_as_a_patch(open_page: Open) -> None:
     page, *_ = open_page(convolution(observed=True))
     page.locator('.entry[data-verdict="blocked"]').click()
-    page.get_by_role("button", name="What if it were not observed?").click()
+    page.locator("[data-fix=stop]").click()
     page.get_by_role("button", name="Apply as code").click()
     patch = page.get_by_test_id("patch").locator("pre").inner_text()
     assert patch.startswith("--- a/examples/convolution.py\n+++ b/examples/convolution.py\n@@ -6,7 +6,6 @@\n")
@@ -458,7 +458,7 @@ def test_a_taken_region_shows_the_kernel_that_runs_it(open_page: Open) -> None:
     expect(pane.locator(".code")).to_contain_text("define void @topos_kernel")
     page.locator('.entry[data-verdict="blocked"]').click()
     expect(pane).to_contain_text("one convolution never computes it")
-    page.get_by_role("button", name="What if it were not observed?").click()
+    page.locator("[data-fix=stop]").click()
     expect(pane).to_contain_text("direct convolution made ready by topos_core/kernels/home/convolution.py")
 
 

@@ -94,7 +94,7 @@ def test_figures_of_another_program_stand_on_nothing(open_page: Open) -> None:
 def test_a_plan_that_takes_something_else_keeps_only_what_was_measured_of_it(open_page: Open) -> None:
     page, *_ = open_page(CONVOLUTION, profiles=[measured(CONVOLUTION)])
     page.locator('.entry[data-verdict="blocked"]').click()
-    page.get_by_role("button", name="What if it were not observed?").click()
+    page.locator("[data-fix=stop]").click()
     expect(page.get_by_test_id("profile")).to_contain_text("takes other regions than the one measured")
     expect(page.locator('[data-label="convolution@10"] .measured')).to_have_count(0)
     expect(page.locator('[data-label="window_reduce@17"] .measured')).to_have_text("30 us")

@@ -46,7 +46,7 @@ def test_an_address_far_outside_shows_some_of_the_drawing(open_page: Open) -> No
 def test_a_what_if_of_an_address_can_be_undone(open_page: Open) -> None:
     page, *_ = open_page(convolution(observed=True))
     page.locator('.entry[data-verdict="blocked"]').click()
-    page.get_by_role("button", name="What if it were not observed?").click()
+    page.locator("[data-fix=stop]").click()
     bar = page.get_by_test_id("whatif")
     expect(bar).to_contain_text("1 region changed")
     page.wait_for_function("() => location.hash.includes('ignore=')")
@@ -65,7 +65,7 @@ def test_going_back_asks_what_the_address_holds(open_page: Open) -> None:
     blocked = page.locator('.entry[data-verdict="blocked"]')
     blocked.click()
     page.wait_for_function("() => location.hash.includes('sel=')")
-    page.get_by_role("button", name="What if it were not observed?").click()
+    page.locator("[data-fix=stop]").click()
     expect(blocked).to_have_count(0)
     page.wait_for_function("() => location.hash.includes('ignore=')")
     before = page.evaluate("location.hash")
@@ -103,7 +103,7 @@ def test_a_name_of_any_length_leaves_the_lists_short(open_page: Open) -> None:
     assert page.locator(".entry .detail").first.get_attribute("title") == name
     entry.click()
     expect(page.get_by_test_id("why").locator(".scope")).to_have_text(f"in {name}")
-    page.get_by_role("button", name="What if it were not observed?").click()
+    page.locator("[data-fix=stop]").click()
     bar = page.get_by_test_id("whatif")
     expect(bar).to_contain_text("not observing")
     assert bar.bounding_box()["height"] < 140

@@ -10,7 +10,7 @@ function drawn(pattern: string, x: number, y: number, width = 140, filled = true
   return { region: { id: `${pattern}@${x},${y}`, pattern } as Region, filled, sleeve: { path: '', bounds, box: true, head: { x, y, width } } };
 }
 const place = (regions: DrawnRegion[], boxes: Rect[] = [], first = ''): ReturnType<typeof placeLabels> =>
-  placeLabels(regions, boxes, (region) => region.pattern === first, () => '');
+  placeLabels(regions, boxes, (region) => region.pattern === first, () => null);
 
 it('a label stands on the top edge of its sleeve', () => {
   const [label] = place([drawn('gelu', 100, 200)]);

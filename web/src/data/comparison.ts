@@ -5,12 +5,19 @@ import type { Diff } from './source';
 
 export type Mark = 'same' | 'added' | 'removed' | 'retyped';
 
+/** Which of two compared plans is shown: the earlier one, the later one, or both in one drawing. */
+export type Side = 'a' | 'b' | 'both';
+
 export interface Comparison {
   name: string;
   title: string;
   marks: Mark[];
   ofBefore: number[];
   transitions: Transition[];
+  /** The earlier plan in the merged numbering, its files, and the types that it has otherwise. */
+  before: Plan;
+  pathsBefore: string[];
+  typesBefore: ReadonlyMap<number, string>;
 }
 
 export interface Transition {
@@ -22,11 +29,20 @@ export interface Transition {
 
 export function comparison(name: string, diff: Diff): Comparison {
   return {
+    before: renumbered(diff.plan_before, diff.of_before), pathsBefore: diff.paths_before,
+    typesBefore: new Map(Object.entries(diff.types_before).map(([value, type]) => [Number(value), type])),
     name, title: diff.before, marks: diff.marks.map((row) => diff.legend[row]), ofBefore: diff.of_before,
     transitions: diff.regions.map(({ before, after }) => ({
       before, after, value: after ? diff.of_after[after.root] : diff.of_before[before!.root],
     })),
   };
+}
+
+/** How an op is marked where one side or both are shown; `absent` where that side has no such op. */
+export function markOf(compared: Comparison | null, side: Side, value: number): Mark | 'absent' {
+  const mark = compared?.marks[value] ?? 'same';
+  if (side === 'both') return mark;
+  return mark === (side === 'a' ? 'added' : 'removed') ? 'absent' : 'same';
 }
 
 /** Moves every value that a plan names. */

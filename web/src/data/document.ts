@@ -1,143 +1,13 @@
 /** The parts of `topos.plan/1` that the page reads, as the server sends them; see docs/formats.md. */
 
-export type Verdict = 'taken' | 'declined' | 'blocked' | 'near_miss';
+import type { Counts, Edit, Finding, Liveness, Observation, Region, Totals, Verdict } from './plan';
+
+export type * from './plan';
+
+/** The major version of plan documents that the page knows; fields that it does not know are left alone. */
+export const KNOWN_SCHEMA = 'topos.plan/1';
+
 export const VERDICTS: readonly Verdict[] = ['blocked', 'declined', 'near_miss', 'taken'];
-
-export interface Span {
-  path: string;
-  line: number;
-  column: number;
-  end_line: number;
-  end_column: number;
-}
-
-export interface Figure {
-  value: number;
-  unit: string;
-  basis: 'counted' | 'modelled' | 'measured';
-}
-
-export interface NearMiss {
-  at: number;
-  code: string;
-  expected: string;
-  found: string;
-  steps_held: number;
-  steps: number;
-  span: Span | null;
-}
-
-export interface Region extends Span {
-  id: string;
-  key: string;
-  pattern: string;
-  verdict: Verdict;
-  code: string | null;
-  word: string | null;
-  consumer: string;
-  fidelity: string;
-  kernel: string | null;
-  scope: string[];
-  occurrence: number;
-  spans: Span[];
-  /** Where the torch modules of its ops were built; older documents have none. */
-  modules?: (Span & { name: string })[];
-  root: number;
-  nodes: number[];
-  computing: number[];
-  bindings: Record<string, number>;
-  named: Record<string, number[]>;
-  contains: string[];
-  parent: string | null;
-  winner: string | null;
-  fold: string;
-  headline: string;
-  reason: string;
-  details: string[];
-  action: string | null;
-  /** The nearest condition under which a region that cost declines would be taken; older documents have none. */
-  flips_if?: { text: string; of: 'efficiency' | 'start' | null; now: Figure | null; at: Figure | null } | null;
-  facts: Record<string, string>;
-  cost: Record<string, Figure>;
-  envelope: { relative: number; absolute: number; probe: string } | null;
-  observations: number[];
-  paths: number[][];
-  /** Of a declined region, the observations that would block it if what declines it fell; older documents have none. */
-  would_block?: number[];
-  /** Values outside that read a computed inner value. */
-  readers?: number[];
-  nearest_free: number | null;
-  near_miss: NearMiss | null;
-  fingerprint: string;
-  others: Record<string, { verdict: Verdict; code: string | null; reason: string }>;
-}
-
-export interface Observation extends Span {
-  value: number;
-  kind: string;
-  name: string | null;
-  assumed: boolean;
-  location: number;
-  /** Whether the request left it out, and whether the request added it. */
-  ignored?: boolean;
-  asked?: boolean;
-  value_span: Span | null;
-  blocks: string[];
-  /** Says that it blocks nothing, and which declined regions it would; older documents have none. */
-  idle?: string | null;
-}
-
-export interface Edit {
-  path: string;
-  line: number;
-  column: number;
-  end_line: number;
-  end_column: number;
-  text: string;
-}
-
-export interface Finding extends Span {
-  code: string;
-  severity: string;
-  verdict: Verdict | null;
-  pattern: string | null;
-  region: string | null;
-  headline: string;
-  details: string[];
-  related: (Span & { message: string })[];
-  fix: Fix | null;
-  /** Every change that ends it, best first. */
-  fixes?: Fix[];
-}
-
-export interface Fix {
-  title: string;
-  edits: Edit[];
-}
-
-export interface Liveness {
-  /** The root value of each step. */
-  steps: number[];
-  /** The same where nothing is taken; where left out, ops in order. */
-  recorded_steps?: number[];
-  bytes: number[];
-  peak_bytes: number;
-  peak_step: number;
-  recorded_bytes: number[];
-  recorded_peak_bytes: number;
-  recorded_peak_step: number;
-}
-
-export interface Counts {
-  taken: number;
-  declined: number;
-  blocked: number;
-  near_miss: number;
-  ops: number;
-  opaque: number;
-}
-
-export type Totals = Record<'recorded' | 'planned', Record<string, Figure>>;
 
 /** What a plan was asked for, and what it came to: changes with every what-if. */
 export interface PlanHead {
@@ -209,6 +79,8 @@ export interface PlanState {
 }
 
 export interface Skeleton extends Omit<PlanState, 'counts'>, PlanHead {
+  /** The schema of the document; servers of before do not say. */
+  schema?: string;
   paths: string[];
   root: string;
   machines: string[];
@@ -222,6 +94,7 @@ export interface Options {
   dialect?: string;
   observe?: number[];
   ignore?: number[];
+  beside?: number[];
   off?: string[];
 }
 
@@ -297,4 +170,11 @@ export interface KernelText {
   text: string;
   generated: string | null;
   starts: { threads: number; words: Record<string, number> }[];
+}
+
+/** A document of a major version that this page does not know: nothing of it is shown. */
+export class UnknownSchema extends Error {
+  constructor(found: string) {
+    super(`the plan is written as ${found}, and this page reads ${KNOWN_SCHEMA}; reload it, or open the plan with the topos that wrote it`);
+  }
 }

@@ -16,6 +16,11 @@ export function written({ value, unit }: Figure): string {
   return Math.abs(value) < 10_000 ? `${Number(value.toPrecision(6))} ${many}`.trim() : scaled(value, COUNTS) + many;
 }
 
+/** Writes a change with its sign. */
+export function signed(figure: Figure): string {
+  return `${figure.value < 0 ? '−' : figure.value > 0 ? '+' : '±'}${written({ ...figure, value: Math.abs(figure.value) })}`;
+}
+
 /** A count of ops in words. */
 export const ops = (count: number): string => `${count} op${count === 1 ? '' : 's'}`;
 

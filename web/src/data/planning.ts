@@ -1,7 +1,7 @@
 /** A plan's regions by id, by op and by scope: what the panes and the drawing look up. */
 
 import type { Changes, Counts, Observation, Plan, Region, Verdict } from './document';
-import { ops, seconds } from './figures';
+import { loss, ops, seconds } from './figures';
 import type { Tree } from './scopes';
 
 export type Tally = Record<Verdict, number>;
@@ -12,6 +12,7 @@ export class PlanIndex {
   /** Regions that an op is a member of, the one that fills its sleeve first. */
   private readonly members = new Map<number, Region[]>();
   private readonly tallies: Tally[];
+  private readonly losses: Float64Array;
   /** Rows of observations by value; returned results are left out. */
   readonly observed = new Map<number, number[]>();
 
@@ -20,6 +21,7 @@ export class PlanIndex {
     tree: Tree,
   ) {
     this.tallies = tree.scopes.map(() => ({ taken: 0, declined: 0, blocked: 0, near_miss: 0 }));
+    this.losses = new Float64Array(tree.scopes.length);
     for (const region of [...plan.regions].sort((a, b) => FILLS[a.verdict] - FILLS[b.verdict])) {
       this.byId.set(region.id, region);
       this.byKey.set(region.key, region);
@@ -28,7 +30,10 @@ export class PlanIndex {
         if (at) at.push(region);
         else this.members.set(value, [region]);
       }
-      for (let scope = tree.scopeOf[region.root]; scope >= 0; scope = tree.scopes[scope].parent) this.tallies[scope][region.verdict]++;
+      for (let scope = tree.scopeOf[region.root]; scope >= 0; scope = tree.scopes[scope].parent) {
+        this.tallies[scope][region.verdict]++;
+        this.losses[scope] += loss(region);
+      }
     }
     plan.observations.forEach((observation, row) => {
       if (observation.kind === 'output') return;
@@ -45,6 +50,11 @@ export class PlanIndex {
   /** Verdicts of the regions rooted anywhere inside a scope. */
   tally(scope: number): Tally {
     return this.tallies[scope];
+  }
+
+  /** Seconds that the regions rooted anywhere inside a scope lose, as modelled. */
+  lost(scope: number): number {
+    return this.losses[scope];
   }
 }
 

@@ -1,6 +1,7 @@
 /** Where the page's data come from: the server, or the file itself when the page was exported. */
 
 import type { AsCode, Certificate, Changes, Failure, Graph, KernelListing, Options, Phases, Packed, Plan, PlanState, Region, Running, Skeleton } from './document';
+import { listen, type PlanEvent, type Polled } from './listening';
 import { unpack } from './packing';
 import type { Bench } from './profile';
 
@@ -11,8 +12,22 @@ export interface Diff {
   marks: number[];
   of_before: number[];
   of_after: number[];
+  /** Of retyped ops, by merged value. */
+  types_before: Record<string, string>;
+  /** The earlier plan, in its own numbering. */
+  plan_before: Plan;
+  paths_before: string[];
   graph: Graph;
   regions: { before: Region | null; after: Region | null }[];
+}
+
+/** A text of two plans: blocks of lines [tag, begin and end before, begin and end after]. */
+export interface AlignedFile {
+  path_before: string | null;
+  path_after: string | null;
+  before: string;
+  after: string;
+  blocks: ['equal' | 'replace' | 'delete' | 'insert', number, number, number, number][];
 }
 
 export interface Source {
@@ -22,8 +37,11 @@ export interface Source {
   skeleton(id: string): Promise<Skeleton>;
   graph(id: string, digest: string): Promise<Graph>;
   plan(id: string): Promise<Plan>;
-  text(id: string, path: number): Promise<string>;
+  /** A traced text, of the plan or of what it was before its last save. */
+  text(id: string, path: number, previous?: boolean): Promise<string>;
   whatif(id: string, base: number, options: Options, curve: boolean): Promise<Changes>;
+  /** Ends the running question about a plan. */
+  cancelWhatif(id: string): Promise<unknown>;
   asCode(id: string, base: number, options: Options): Promise<AsCode>;
   emitted(id: string, base: number, options: Options): Promise<string>;
   profile(id: string): Promise<Bench>;
@@ -31,6 +49,7 @@ export interface Source {
   kernels(id: string, base: number, region: string, options: Options): Promise<KernelListing>;
   certificate(id: string, base: number, region: string, options: Options): Promise<Certificate>;
   diff(a: string, b: string): Promise<Diff>;
+  texts(a: string, b: string, of: 'sources' | 'emitted'): Promise<AlignedFile[]>;
   tracing(): Promise<TraceState>;
   cancelTrace(): Promise<TraceState>;
   traceAgain(): Promise<TraceState>;
@@ -44,14 +63,6 @@ export interface TraceState {
   targets: string[];
   running: Running | null;
 }
-
-export type PlanEvent =
-  | { kind: 'tracing'; running: Running | null }
-  | { kind: 'plan'; id: string; revision: number; failed: boolean }
-  | { kind: 'traced' }
-  | { kind: 'broken'; message: string }
-  | { kind: 'lost' }
-  | { kind: 'open' };
 
 /** What an exported page holds. */
 export interface Exported {
@@ -74,6 +85,7 @@ export class InlineSource implements Source {
   plan = async (): Promise<Plan> => unpacked(this.data.plan);
   text = async (_id: string, path: number): Promise<string> => this.data.sources[path] ?? '';
   whatif = (): Promise<Changes> => Promise.reject(OFFLINE);
+  cancelWhatif = (): Promise<unknown> => Promise.reject(OFFLINE);
   asCode = (): Promise<AsCode> => Promise.reject(OFFLINE);
   emitted = async (): Promise<string> => {
     if (this.data.emitted === null) throw new Refusal(404, { code: 'offline', message: 'the export holds no emitted text' });
@@ -84,6 +96,7 @@ export class InlineSource implements Source {
   kernels = (): Promise<KernelListing> => Promise.reject(OFFLINE);
   certificate = (): Promise<Certificate> => Promise.reject(OFFLINE);
   diff = (): Promise<Diff> => Promise.reject(OFFLINE);
+  texts = (): Promise<AlignedFile[]> => Promise.reject(OFFLINE);
   tracing = (): Promise<TraceState> => Promise.reject(OFFLINE);
   cancelTrace = (): Promise<TraceState> => Promise.reject(OFFLINE);
   traceAgain = (): Promise<TraceState> => Promise.reject(OFFLINE);
@@ -113,12 +126,13 @@ export class ServerSource implements Source {
   skeleton = (id: string): Promise<Skeleton> => this.ask(`plans/${id}/skeleton`);
   graph = (id: string, digest: string): Promise<Graph> => this.ask(`plans/${id}/graph?digest=${digest}`);
   plan = async (id: string): Promise<Plan> => unpacked(await this.ask<PackedPlan>(`plans/${id}/regions`));
-  text = async (id: string, path: number): Promise<string> =>
-    (await this.ask<{ text: string }>(`plans/${id}/sources/${path}`)).text;
+  text = async (id: string, path: number, previous = false): Promise<string> =>
+    (await this.ask<{ text: string }>(`plans/${id}/sources/${path}${previous ? '?previous=true' : ''}`)).text;
   whatif = async (id: string, base: number, options: Options, curve: boolean): Promise<Changes> => {
     const changes = await this.ask<Omit<Changes, 'changed'> & { changed: Packed }>(`plans/${id}/whatif`, { base, options, liveness: curve });
     return { ...changes, changed: unpack(changes.changed) };
   };
+  cancelWhatif = (id: string): Promise<unknown> => this.ask(`plans/${id}/whatif/cancel`, {});
   asCode = (id: string, base: number, options: Options): Promise<AsCode> => this.ask(`plans/${id}/ascode`, { base, options });
   emitted = async (id: string, base: number, options: Options): Promise<string> =>
     (await this.ask<{ text: string }>(`plans/${id}/emitted`, { base, options })).text;
@@ -128,8 +142,12 @@ export class ServerSource implements Source {
     this.ask(`plans/${id}/kernels`, { base, region, options });
   certificate = (id: string, base: number, region: string, options: Options): Promise<Certificate> =>
     this.ask(`plans/${id}/certificate`, { base, region, options });
-  diff = (a: string, b: string): Promise<Diff> =>
-    this.ask(`diff?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`);
+  diff = async (a: string, b: string): Promise<Diff> => {
+    const diff = await this.ask<Omit<Diff, 'plan_before'> & { plan_before: PackedPlan }>(`diff?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`);
+    return { ...diff, plan_before: unpacked(diff.plan_before) };
+  };
+  texts = (a: string, b: string, of: 'sources' | 'emitted'): Promise<AlignedFile[]> =>
+    this.ask(`diff/${of}?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`);
 
   tracing = (): Promise<TraceState> => this.ask('trace');
   cancelTrace = (): Promise<TraceState> => this.ask('trace/cancel', {});
@@ -141,16 +159,8 @@ export class ServerSource implements Source {
     return answer.blob();
   }
 
-  listen(changed: (event: PlanEvent) => void): () => void {
-    const events = new EventSource(`api/v1/events?token=${encodeURIComponent(this.token)}`);
-    events.addEventListener('plan', (e) => changed({ kind: 'plan', ...JSON.parse(e.data) }));
-    events.addEventListener('traced', () => changed({ kind: 'traced' }));
-    events.addEventListener('tracing', (e) => changed({ kind: 'tracing', ...JSON.parse(e.data) }));
-    events.addEventListener('broken', (e) => changed({ kind: 'broken', ...JSON.parse(e.data) }));
-    events.onopen = () => changed({ kind: 'open' });
-    events.onerror = () => changed({ kind: 'lost' });
-    return () => events.close();
-  }
+  listen = (changed: (event: PlanEvent) => void): (() => void) =>
+    listen(`api/v1/events?token=${encodeURIComponent(this.token)}`, (after) => this.ask<Polled>(`events/poll${after === null ? '' : `?after=${after}`}`), changed);
 
   private async ask<T>(path: string, body?: unknown): Promise<T> {
     const answer = await fetch(`api/v1/${path}`, {

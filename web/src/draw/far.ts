@@ -1,39 +1,40 @@
-/** Draws the whole scene on a canvas: what is seen from far, where text would be dust and SVG too much. */
+/** Draws the whole scene with a pen: what is seen from far, where text would be dust and elements too many. */
 
-import type { Verdict } from '../data/document';
+import { VERDICTS, type Verdict } from '../data/document';
 import type { PlanIndex } from '../data/planning';
 import type { Tree } from '../data/scopes';
 import type { Box, Scene } from '../layout/scene';
 import { scopeTitle } from '../layout/measure';
+import type { Palette } from './palette';
 
-export interface Palette {
-  canvas: string;
-  frame: string;
-  node: string;
-  nodeLine: string;
-  line: string;
-  edge: string;
-  text: string;
-  select: string;
-  accent: string;
-  verdict: Record<Verdict, string>;
+type Ink = string | CanvasPattern | CanvasGradient;
+
+/** What a canvas can do of what is drawn with; a file of strokes can do as much. */
+export interface Pen {
+  fillStyle: Ink;
+  strokeStyle: Ink;
+  lineWidth: number;
+  globalAlpha: number;
+  font: string;
+  save(): void;
+  restore(): void;
+  translate(x: number, y: number): void;
+  scale(x: number, y: number): void;
+  clearRect(x: number, y: number, width: number, height: number): void;
+  fillRect(x: number, y: number, width: number, height: number): void;
+  strokeRect(x: number, y: number, width: number, height: number): void;
+  beginPath(): void;
+  moveTo(x: number, y: number): void;
+  lineTo(x: number, y: number): void;
+  arc(x: number, y: number, radius: number, from: number, to: number): void;
+  fill(): void;
+  stroke(): void;
+  fillText(text: string, x: number, y: number): void;
+  measureText(text: string): { width: number };
 }
 
-export function palette(element: HTMLElement): Palette {
-  const probe = document.createElement('span');
-  element.append(probe);
-  const colour = (name: string): string => {
-    probe.style.color = `var(--${name})`;
-    return getComputedStyle(probe).color;
-  };
-  const result = {
-    canvas: colour('canvas'), frame: colour('frame'), node: colour('node'), nodeLine: colour('node-line'), line: colour('line'),
-    edge: colour('edge'), text: colour('text'), select: colour('select'), accent: colour('accent'),
-    verdict: { taken: colour('taken'), declined: colour('declined'), blocked: colour('blocked'), near_miss: colour('near-miss') },
-  };
-  probe.remove();
-  return result;
-}
+/** What fills an op of a region: differs without colour. */
+export type Fills = Record<Verdict, Ink>;
 
 export interface FarView {
   scene: Scene;
@@ -49,8 +50,12 @@ export interface FarView {
 }
 
 const MOST_EDGES = 4000;
+/** How much a closed scope that loses all that is lost is coloured by it. */
+const MOST_LOST = 0.6;
+const SIGNS: Record<Verdict, string> = { blocked: '◉', declined: '≈', near_miss: '✕', taken: '✓' };
+export const FAR_FONT = '600 11px system-ui, "DejaVu Sans", sans-serif';
 
-export function drawFar(context: CanvasRenderingContext2D, view: FarView): void {
+export function drawFar(context: Pen, view: FarView, fills: Fills): void {
   const { scene, tree, index, camera, width, height, colours } = view;
   const { k } = camera;
   context.clearRect(0, 0, width, height);
@@ -81,7 +86,7 @@ export function drawFar(context: CanvasRenderingContext2D, view: FarView): void 
     context.stroke();
   }
   const blocked: Box[] = [];
-  const fills = texture(context, colours, k);
+  const lost = index.lost(0);
   context.lineWidth = 1 / k;
   for (const box of scene.boxes) {
     if (box.kind === 'frame' || !seen(box.x, box.y, box.width, box.height)) continue;
@@ -97,6 +102,13 @@ export function drawFar(context: CanvasRenderingContext2D, view: FarView): void 
     } else {
       context.fillStyle = colours.node;
       context.fillRect(box.x, box.y, box.width, box.height);
+      if (index.lost(box.id) > 0) {
+        const alpha = context.globalAlpha;
+        context.globalAlpha = alpha * MOST_LOST * (index.lost(box.id) / lost);
+        context.fillStyle = colours.verdict.blocked;
+        context.fillRect(box.x, box.y, box.width, box.height);
+        context.globalAlpha = alpha;
+      }
       context.strokeStyle = colours.nodeLine;
       context.strokeRect(box.x, box.y, box.width, box.height);
       context.strokeStyle = colours.line;
@@ -108,7 +120,7 @@ export function drawFar(context: CanvasRenderingContext2D, view: FarView): void 
   context.restore();
   context.globalAlpha = 1;
   // what must be found from any height keeps its size on the screen
-  context.font = '600 11px system-ui, "DejaVu Sans", sans-serif';
+  context.font = FAR_FONT;
   const names = scene.boxes.filter((box) => box.kind !== 'op' && box.width * k >= 40 && seen(box.x, box.y, box.width, box.height));
   const written: Place[] = [];
   for (const box of names.sort((a, b) => b.width * b.height - a.width * a.height)) {
@@ -121,6 +133,7 @@ export function drawFar(context: CanvasRenderingContext2D, view: FarView): void 
     context.fillRect(place.x, place.y, place.width, place.height);
     context.fillStyle = colours.text;
     context.fillText(title, place.x + 3, place.y + 11);
+    written.push(...counts(context, index.tally(box.id), colours, { ...place, x: place.x + place.width }, box.x * k + camera.x + box.width * k, written));
   }
   for (const box of blocked) {
     const [x, y] = [(box.x + box.width / 2) * k + camera.x, (box.y + box.height / 2) * k + camera.y];
@@ -131,6 +144,23 @@ export function drawFar(context: CanvasRenderingContext2D, view: FarView): void 
     context.arc(x, y, 3, 0, 7);
     context.fill();
   }
+}
+
+/** Writes how many regions of every verdict a scope holds behind its name, where there is room; gives where. */
+function counts(context: Pen, tally: Record<Verdict, number>, colours: Palette, after: Place, end: number, taken: readonly Place[]): Place[] {
+  const badges = [...VERDICTS].reverse().filter((verdict) => verdict !== 'near_miss' && tally[verdict]).map((verdict) => ({ verdict, text: `${SIGNS[verdict]}${tally[verdict]}` }));
+  const width = badges.reduce((sum, { text }) => sum + context.measureText(text).width + 7, 2);
+  const place = { ...after, width };
+  if (!badges.length || place.x + width > end || taken.some((other) => overlap(place, other))) return [];
+  context.fillStyle = colours.canvas;
+  context.fillRect(place.x, place.y, place.width, place.height);
+  let x = place.x + 4;
+  for (const { verdict, text } of badges) {
+    context.fillStyle = colours.verdict[verdict];
+    context.fillText(text, x, place.y + 11);
+    x += context.measureText(text).width + 7;
+  }
+  return [place];
 }
 
 interface Place {
@@ -144,8 +174,8 @@ function overlap(one: Place, other: Place): boolean {
   return one.x < other.x + other.width && other.x < one.x + one.width && one.y < other.y + other.height && other.y < one.y + one.height;
 }
 
-/** Fills that differ without colour: plain, hatched, dotted; at one size on the screen. */
-function texture(context: CanvasRenderingContext2D, colours: Palette, k: number): Record<Verdict, string | CanvasPattern> {
+/** Fills for a canvas: plain, hatched, dotted; at one size on the screen. */
+export function textures(context: CanvasRenderingContext2D, colours: Palette, k: number): Fills {
   const tile = (colour: string, paint: (tile: CanvasRenderingContext2D) => void): CanvasPattern | string => {
     const canvas = document.createElement('canvas');
     canvas.width = canvas.height = 5;
@@ -176,7 +206,7 @@ function texture(context: CanvasRenderingContext2D, colours: Palette, k: number)
   };
 }
 
-function circle(context: CanvasRenderingContext2D, x: number, y: number, radius: number, fill: string): void {
+function circle(context: Pen, x: number, y: number, radius: number, fill: string): void {
   const stroke = context.strokeStyle;
   context.beginPath();
   context.arc(x, y, radius, 0, 7);
@@ -187,7 +217,7 @@ function circle(context: CanvasRenderingContext2D, x: number, y: number, radius:
   context.fillStyle = stroke;
 }
 
-function outline(context: CanvasRenderingContext2D, box: Box, colour: string, k: number): void {
+function outline(context: Pen, box: Box, colour: string, k: number): void {
   context.save();
   context.strokeStyle = colour;
   context.lineWidth = 3 / k;
@@ -196,7 +226,7 @@ function outline(context: CanvasRenderingContext2D, box: Box, colour: string, k:
 }
 
 /** A closed scope's verdicts as shares of one bar along its foot. */
-function shares(context: CanvasRenderingContext2D, box: Box, index: PlanIndex, colours: Palette): void {
+function shares(context: Pen, box: Box, index: PlanIndex, colours: Palette): void {
   const tally = index.tally(box.id);
   const total = tally.taken + tally.declined + tally.blocked;
   if (!total) return;

@@ -17,7 +17,9 @@ export interface DrawnRegion {
 
 const PAD = 9;
 const NESTED_PAD = 6;
+/** Outlines of rivals stand so far apart; those beyond the last rank stand where it does, short of other boxes. */
 const RIVAL_PAD = 5;
+const MOST_RANKS = 4;
 
 /** Draws regions of one scene and one plan, each once. */
 export class RegionDrawer {
@@ -25,6 +27,8 @@ export class RegionDrawer {
   private segmentsOf: Map<number, number[]> | null = null;
   /** Regions that others are taken inside of. */
   private around: Set<string> | null = null;
+  private ranks: Map<string, number> | null = null;
+  private crossings: Map<number, Region[]> | null = null;
 
   constructor(
     private readonly model: Model,
@@ -51,7 +55,7 @@ export class RegionDrawer {
     // inside a sleeve that winds around its ops, a box would stick out of it
     const parent = region.parent === null ? undefined : this.index.byId.get(region.parent);
     const boxed = !parent || (this.draw(parent)?.sleeve.box ?? true);
-    const outer = sleeve(this.scene, members, this.routes(members), this.pad(region) + (filled ? 0 : RIVAL_PAD), boxed);
+    const outer = sleeve(this.scene, members, this.routes(members), this.pad(region) + (filled ? 0 : RIVAL_PAD * this.rank(region)), boxed);
     const drawn = outer && { region, filled, sleeve: outer };
     this.known.set(region.id, drawn);
     return drawn;
@@ -84,6 +88,38 @@ export class RegionDrawer {
       if (scope >= 0) inside.set(scope, (inside.get(scope) ?? 0) + 1);
     }
     return new Set([...inside].filter(([scope, held]) => held < this.boxesIn(scope)).map(([scope]) => scope));
+  }
+
+  /** The regions that cross a closed scope's border: some of their ops stand inside, others do not. */
+  crossing(scope: number): readonly Region[] {
+    this.crossings ??= this.findCrossings();
+    return this.crossings.get(scope) ?? [];
+  }
+
+  private findCrossings(): Map<number, Region[]> {
+    const found = new Map<number, Region[]>();
+    for (const region of this.index.plan.regions) {
+      if (region.verdict === 'near_miss') continue;
+      const inside = new Set<number>();
+      for (const value of region.nodes) if (this.tree.owner[value] === value) inside.add(this.scene.boxOfOp[value] >= 0 ? -1 : this.closedAround(value));
+      if (inside.size > 1) for (const scope of inside) if (scope >= 0) found.set(scope, [...(found.get(scope) ?? []), region]);
+    }
+    return found;
+  }
+
+  /** How many outlines stand between a region that is not chosen and its boxes: none that shares an op with it has the same rank. */
+  rank(region: Region): number {
+    if (!this.ranks) {
+      this.ranks = new Map();
+      for (const other of this.index.byId.values()) {
+        if (this.chosen(other)) continue;
+        const used = new Set(other.nodes.flatMap((value) => this.index.of(value).flatMap((one) => this.ranks!.get(one.id) ?? [])));
+        let rank = 1;
+        while (used.has(rank)) rank++;
+        this.ranks.set(other.id, rank);
+      }
+    }
+    return Math.min(MOST_RANKS, this.ranks.get(region.id) ?? 1);
   }
 
   private closedAround(value: number): number {

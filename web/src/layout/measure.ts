@@ -5,8 +5,8 @@ import type { Scope } from '../data/scopes';
 
 export const OP_HEIGHT = 40;
 export const CHIP_HEIGHT = 16;
-export const SCOPE_HEIGHT = 62;
-export const FOLD_HEIGHT = 78;
+export const SCOPE_HEIGHT = 90;
+export const FOLD_HEIGHT = 112;
 export const FRAME_HEADER = 26;
 export const FRAME_PADDING = 14;
 const MOST_CHIPS = 3;
@@ -72,14 +72,14 @@ export function subtitleRoom(model: Model, value: number, width: number): number
   return Math.floor((width - 2 * opPadding(model, value)) / SUBTITLE_GLYPH);
 }
 
-export function subtitleOf(model: Model, value: number): string {
-  return `${model.title(value)}: ${model.type(value)}`;
+export function subtitleOf(model: Model, value: number, type = model.type(value)): string {
+  return `${model.title(value)}: ${type}`;
 }
 
 export function scopeSize(scope: Scope): [number, number] {
   const title = scopeTitle(scope);
   if (scope.kind === 'fold') return [Math.max(220, Math.min(340, 40 + scope.children.length * 9)), FOLD_HEIGHT];
-  return [Math.max(168, Math.min(300, title.length * 7.4 + 46 + opsWidth(scope))), SCOPE_HEIGHT];
+  return [Math.max(204, Math.min(300, title.length * 7.4 + 46 + opsWidth(scope))), SCOPE_HEIGHT];
 }
 
 /** How wide the number of a scope's ops is written at the right of its title. */

@@ -4,6 +4,7 @@ import { Graph, layout } from '@dagrejs/dagre';
 
 import type { Job, Placed, Route } from './job';
 import { chains } from './chains';
+import { type Band, connected, lanes, LONGEST_EDGE, type Skip } from './lanes';
 import { FRAME_HEADER, FRAME_PADDING } from './measure';
 
 const NODE_GAP = 36;
@@ -42,13 +43,26 @@ function place(job: Job): Placed {
   }));
   const stackOf = new Array<number>(job.width.length);
   stacks.forEach(({ items }, stack) => items.forEach((item) => (stackOf[item] = stack)));
+  const graph = laidOut(job, stacks, stackOf, NONE);
+  const long = skipping(graph, job, stacks, stackOf);
+  if (!long.size) return read(graph, job, stacks, stackOf, long);
+  // once more without them, so that no room is kept for them among the boxes; those that alone hold their ends in order stay
+  const rest = job.edges.flatMap(([from, to], i): [number, number][] => (long.has(i) ? [] : [[stackOf[from], stackOf[to]]]));
+  const left = new Set([...long].filter((i) => connected(rest, stackOf[job.edges[i][0]], stackOf[job.edges[i][1]])));
+  return read(left.size ? laidOut(job, stacks, stackOf, left) : graph, job, stacks, stackOf, long);
+}
+
+const NONE: ReadonlySet<number> = new Set();
+
+/** Has dagre place the stacks; edges of `left` are left out. */
+function laidOut(job: Job, stacks: Stack[], stackOf: number[], left: ReadonlySet<number>): Graph {
   const graph = new Graph({ multigraph: true });
   graph.setGraph({ rankdir: 'TB', nodesep: NODE_GAP, edgesep: 16, ranksep: RANK_GAP, ranker: 'network-simplex' });
   stacks.forEach(({ width, height }, stack) => graph.setNode(String(stack), { width, height }));
   // heavier between boxes than from ports and inputs: what only prepares an operand stands beside its reader, not at the border
   const light = new Set([...job.incoming, ...job.outgoing, ...job.light]);
   job.edges.forEach(([from, to], i) => {
-    if (stackOf[from] === stackOf[to]) return;
+    if (stackOf[from] === stackOf[to] || left.has(i)) return;
     const weight = light.has(from) || light.has(to) ? 1 : 4;
     graph.setEdge(String(stackOf[from]), String(stackOf[to]), { weight, minlen: 1 }, String(i));
   });
@@ -64,7 +78,34 @@ function place(job: Job): Placed {
     for (const sink of sinksBeside(job)) graph.setEdge(String(stackOf[sink]), 'bottom', { weight: 0, minlen: 2 }, 'bottom');
   }
   layout(graph);
-  return read(graph, job, stacks, stackOf);
+  return graph;
+}
+
+/** The ranks of the drawing, from the top: where their boxes stand. */
+function levelsOf(graph: Graph, stacks: Stack[]): { bands: Band[]; levelOf: number[] } {
+  const at = stacks.map((_, stack) => Math.round((graph.node(String(stack)) as { y: number }).y));
+  const levels = [...new Set(at)].sort((a, b) => a - b);
+  const bands = levels.map((): Band => [Infinity, -Infinity]);
+  const levelOf = at.map((level) => levels.indexOf(level));
+  stacks.forEach(({ height }, stack) => {
+    const { y } = graph.node(String(stack)) as { y: number };
+    const band = bands[levelOf[stack]];
+    bands[levelOf[stack]] = [Math.min(band[0], y - height / 2), Math.max(band[1], y + height / 2)];
+  });
+  return { bands, levelOf };
+}
+
+/** The edges that pass more ranks than an edge may; the boxes of a chain are a rank each. */
+function skipping(graph: Graph, job: Job, stacks: Stack[], stackOf: number[]): Set<number> {
+  const { bands, levelOf } = levelsOf(graph, stacks);
+  const depths = bands.map(() => 1);
+  stacks.forEach(({ items }, stack) => (depths[levelOf[stack]] = Math.max(depths[levelOf[stack]], items.length)));
+  const above = [0];
+  for (const depth of depths) above.push(above[above.length - 1] + depth);
+  return new Set(job.edges.flatMap(([from, to], i) => {
+    const [a, b] = [levelOf[stackOf[from]], levelOf[stackOf[to]]];
+    return b > a + 1 && above[b] - above[a + 1] >= LONGEST_EDGE ? [i] : [];
+  }));
 }
 
 /** Items that nothing feeds: held below the incoming values, else they would share their rank. */
@@ -78,23 +119,22 @@ function sinksBeside(job: Job): number[] {
   return job.width.flatMap((_, item) => (read.has(item) || job.outgoing.includes(item) ? [] : [item]));
 }
 
-function read(graph: Graph, job: Job, stacks: Stack[], stackOf: number[]): Placed {
+function read(graph: Graph, job: Job, stacks: Stack[], stackOf: number[], long: ReadonlySet<number>): Placed {
   const count = job.width.length;
   const at = stacks.map((_, stack) => graph.node(String(stack)) as { x: number; y: number });
   const x = new Array<number>(count);
   const y = new Array<number>(count);
-  const bands = new Map<number, [number, number]>();
   let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
+  const { bands, levelOf } = levelsOf(graph, stacks);
   stacks.forEach(({ width, height }, stack) => {
     const { x: middle, y: level } = at[stack];
     left = Math.min(left, middle - width / 2);
     right = Math.max(right, middle + width / 2);
     top = Math.min(top, level - height / 2);
     bottom = Math.max(bottom, level + height / 2);
-    const [above, below] = bands.get(Math.round(level)) ?? [Infinity, -Infinity];
-    bands.set(Math.round(level), [Math.min(above, level - height / 2), Math.max(below, level + height / 2)]);
   });
-  const band = (item: number): [number, number] => bands.get(Math.round(at[stackOf[item]].y))!;
+  const band = (item: number): Band => bands[levelOf[stackOf[item]]];
+  const bandAt = new Map(bands.map((band, level) => [Math.round(at[levelOf.indexOf(level)].y), band]));
   stacks.forEach(({ items, height }, stack) => {
     const [above, below] = band(items[0]);
     // beside a tall frame it stands at the foot of its rank, near its reader
@@ -106,12 +146,13 @@ function read(graph: Graph, job: Job, stacks: Stack[], stackOf: number[]): Place
     }
   });
   const routes = job.edges.map(([from, to], i): Route => {
+    if (long.has(i)) return []; // beside everything else, once that stands
     if (stackOf[from] === stackOf[to]) return [[x[from], y[from] + job.height[from] / 2, y[to] - job.height[to] / 2]];
     const points = graph.edge(String(stackOf[from]), String(stackOf[to]), String(i)).points as { x: number; y: number }[];
     const runs: Route = [[x[from], y[from] + job.height[from] / 2, band(from)[1]]];
     const down = at[stackOf[to]].y > at[stackOf[from]].y;
     for (const point of points.slice(1, -1)) {
-      const [above, below] = bands.get(Math.round(point.y)) ?? [point.y, point.y];
+      const [above, below] = bandAt.get(Math.round(point.y)) ?? [point.y, point.y];
       runs.push(down ? [point.x, above, below] : [point.x, below, above]);
       left = Math.min(left, point.x);
       right = Math.max(right, point.x);
@@ -119,6 +160,17 @@ function read(graph: Graph, job: Job, stacks: Stack[], stackOf: number[]): Place
     runs.push([x[to], band(to)[0], y[to] - job.height[to] / 2]);
     return join(runs);
   });
+  const skips = [...long].map((edge): Skip => {
+    const [from, to] = job.edges[edge];
+    return {
+      edge, from: { x: x[from], bottom: y[from] + job.height[from] / 2, level: levelOf[stackOf[from]] },
+      to: { x: x[to], top: y[to] - job.height[to] / 2, level: levelOf[stackOf[to]] },
+    };
+  });
+  for (const [edge, route] of lanes(skips, bands, right)) {
+    routes[edge] = route;
+    right = Math.max(right, route[1][0]);
+  }
   // ports need no rank of their own: their edges may start at the frame, above the first boxes
   const boxes = job.width.map((_, item) => item).filter((item) => !job.incoming.includes(item) && !job.outgoing.includes(item));
   if (boxes.length) {

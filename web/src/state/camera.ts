@@ -17,6 +17,8 @@ const MOST_ZOOM = 2.5;
 const LARGEST_FIRST = 1.1;
 /** From here on all of a drawing is small in any window. */
 const SMALL = 0.2;
+/** From here on the drawing is one of boxes with text; from farther it is a picture. */
+export const NEAR = 0.4;
 /** Type of 8 px: smaller is a picture, not a text. */
 export const READABLE = 0.66;
 /** Type of 6.5 px, which is legible: all of the width beside the map beats a size that is easier to read. */
@@ -24,6 +26,8 @@ const LEGIBLE = 0.52;
 /** Pixels of the drawing that stay in view, whatever moves it. */
 const KEPT = 64;
 const MARGIN = 28;
+/** Pixels around what is brought into view. */
+const ROOM = 48;
 /** Pixels between the map and the window's edges. */
 export const MAP_EDGE = 12;
 
@@ -56,6 +60,27 @@ export function mapOf(drawing: Size, window: Size): Size | null {
   if (window.width < 420 || window.height < 240) return null;
   const height = Math.min(window.height * 0.4, Math.max(60, Math.min(220, (drawing.height / drawing.width) * 120)));
   return { width: Math.max(44, Math.min(130, window.width * 0.2, (drawing.width / drawing.height) * height)), height };
+}
+
+/** The camera that shows a part of the drawing, beside the map where that would lie over it; null where it is in view already. */
+export function brought(part: Size & { x: number; y: number }, camera: Camera, window: Size, map: Size | null): Camera | null {
+  const zoom = (across: number): number => {
+    const k = Math.max(camera.k, READABLE);
+    const most = Math.min((across - 2 * ROOM) / part.width, (window.height - 2 * ROOM) / part.height);
+    return k <= most ? k : Math.max(NEAR + 0.02, most);
+  };
+  const goal = (across: number): Camera => {
+    const k = zoom(across);
+    return { k, x: across / 2 - (part.x + part.width / 2) * k, y: window.height / 2 - (part.y + Math.min(part.height, (window.height - 2 * ROOM) / k) / 2) * k };
+  };
+  const mapped = ({ x, y, k }: Camera): boolean =>
+    map !== null && (part.x + part.width) * k + x > window.width - map.width - 2 * MAP_EDGE && (part.y + part.height) * k + y > window.height - map.height - 2 * MAP_EDGE;
+  const [left, top] = [part.x * camera.k + camera.x, part.y * camera.k + camera.y];
+  const [right, bottom] = [left + part.width * camera.k, top + part.height * camera.k];
+  const inside = zoom(window.width) === camera.k && Math.min(left, top) >= ROOM / 2 && right <= window.width - ROOM / 2 && bottom <= window.height - ROOM / 2;
+  if (inside && !mapped(camera)) return null;
+  const first = goal(window.width);
+  return map && mapped(first) ? goal(window.width - map.width - MAP_EDGE) : first;
 }
 
 /** A box of the drawing. */

@@ -19,6 +19,8 @@ export class Showing {
   generated = $state(false);
   /** Whether phases show only what differs from the one before. */
   differences = $state(false);
+  /** Which texts of two compared plans stand beside each other. */
+  texts = $state<'sources' | 'emitted' | null>(null);
   /** The file that the reader asked to see, and the place in it. */
   file = $state<string | null>(null);
   place = $state.raw<Span | null>(null);
@@ -31,6 +33,7 @@ export class Showing {
   view(tree: Tree | null): View {
     const { hit, place } = this;
     return {
+      texts: this.texts ?? undefined,
       hit: hit < 0 ? undefined : hit + 1, order: this.byMeasured ? 'measured' : undefined, unfolded: openNames(tree, this.unfolded, TOP),
       kernel: this.kernel || undefined, generated: this.generated || undefined, differences: this.differences || undefined,
       file: place?.path ?? this.file ?? undefined, place: place ? [place.line, place.column, place.end_line, place.end_column] : undefined,
@@ -40,6 +43,7 @@ export class Showing {
   restore(view: View, tree: Tree, paths: readonly string[]): void {
     this.hit = view.query && view.hit ? view.hit - 1 : -1;
     this.byMeasured = view.order === 'measured';
+    this.texts = view.texts ?? null;
     this.unfolded = openOf(view.unfolded ?? [], tree, TOP);
     [this.kernel, this.generated, this.differences] = [view.kernel ?? 0, view.generated ?? false, view.differences ?? false];
     const path = view.file !== undefined && paths.includes(view.file) ? view.file : null;

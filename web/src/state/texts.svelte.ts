@@ -42,13 +42,26 @@ export class Texts {
     }
   }
 
+  /** The files of the plan that is shown. */
+  paths = $derived.by((): readonly string[] => {
+    const { compared, side, skeleton } = this.viewer;
+    return compared && side === 'a' ? compared.pathsBefore : (skeleton?.paths ?? []);
+  });
+
   async get(path: number): Promise<string> {
-    const id = this.viewer.planId!;
+    const name = this.version();
     const known = this.sources.get(path);
     if (known !== undefined) return known;
-    const text = await this.viewer.source.text(id, path);
-    if (id === this.viewer.planId) this.sources = new Map(this.sources).set(path, text);
+    const [id, previous] = name.split('@');
+    const text = await this.viewer.source.text(id, path, previous !== undefined);
+    if (name === this.version()) this.sources = new Map(this.sources).set(path, text);
     return text;
+  }
+
+  /** The plan whose texts are shown, before its last save with `@previous`. */
+  private version(): string {
+    const { compared, side, planId } = this.viewer;
+    return compared && side === 'a' ? compared.name : planId!;
   }
 
   /** A link that opens the user's editor at a place, where the server told its folder. */
@@ -69,8 +82,12 @@ export class Texts {
   }
 
   async loadEmitted(): Promise<void> {
-    const { skeleton, whatif, source } = this.viewer;
+    const { skeleton, whatif, source, compared, side } = this.viewer;
     if (!skeleton) return;
+    if (compared && side === 'a') {
+      this.emitted = { key: '', text: null, error: 'Under Changes, Side by side shows the StableHLO of both plans.' };
+      return;
+    }
     const key = JSON.stringify([skeleton.id, skeleton.revision, whatif.options]);
     if (this.emitted?.key === key) return;
     this.emitted = { key, text: null, error: null };

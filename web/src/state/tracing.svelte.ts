@@ -6,6 +6,8 @@ import type { Source } from '../data/source';
 export class Tracing {
   running = $state.raw<Running | null>(null);
   targets = $state.raw<string[]>([]);
+  /** The files whose save began the last trace; none where the reader did. */
+  saved = $state.raw<string[]>([]);
   /** Seconds since the running trace began; ticks while somebody looks. */
   seconds = $state(0);
   private begun = 0;
@@ -28,7 +30,10 @@ export class Tracing {
   }
 
   cancel = (): Promise<void> => this.take(() => this.source.cancelTrace());
-  again = (): Promise<void> => this.take(() => this.source.traceAgain());
+  again = (): Promise<void> => {
+    this.saved = [];
+    return this.take(() => this.source.traceAgain());
+  };
 
   heard(running: Running | null): void {
     this.told++;

@@ -17,12 +17,16 @@ export interface View {
   machine?: string;
   observe?: number[];
   ignore?: number[];
+  beside?: number[];
   off?: string[];
   query?: string;
   /** Which of its hits, from 1. */
   hit?: number;
   filter?: Verdict[];
   compare?: string;
+  /** The one of two compared plans that is shown, and their texts beside each other. */
+  side?: 'a' | 'b';
+  texts?: 'sources' | 'emitted';
   pane?: Pane;
   memory?: boolean;
   phases?: boolean;
@@ -58,11 +62,14 @@ export function write(view: View): string {
     ['machine', view.machine],
     ['observe', list(view.observe)],
     ['ignore', list(view.ignore)],
+    ['beside', list(view.beside)],
     ['off', list(view.off)],
     ['q', view.query && encodeURIComponent(view.query)],
     ['hit', view.hit?.toString()],
     ['show', view.filter?.length === 0 ? 'none' : list(view.filter)],
     ['compare', view.compare && encodeURIComponent(view.compare)],
+    ['side', view.side],
+    ['texts', view.texts],
     ['pane', view.pane],
     ['memory', view.memory && '1'],
     ['phases', view.phases && '1'],
@@ -98,8 +105,9 @@ export function read(fragment: string): View {
   return {
     plan: text('plan'), selection: text('sel'), open: texts('open'),
     shown: shown && Object.fromEntries(shown.filter(([, i]) => Number.isInteger(i) && i >= 0)),
-    consumer: text('consumer'), fidelity: text('fidelity'), machine: text('machine'), observe: numbers('observe'), ignore: numbers('ignore'),
+    consumer: text('consumer'), fidelity: text('fidelity'), machine: text('machine'), observe: numbers('observe'), ignore: numbers('ignore'), beside: numbers('beside'),
     off: texts('off'), query: text('q'), hit: one('hit'), filter: shownVerdicts(texts('show')), compare: text('compare'),
+    side: SIDES.find((side) => side === parts.get('side')), texts: TEXTS.find((of) => of === parts.get('texts')),
     pane: PANES.find((pane) => pane === parts.get('pane')), memory: parts.has('memory') || undefined, phases: parts.has('phases') || undefined, candidates: parts.has('candidates') || undefined,
     unmeasured: parts.has('unmeasured') || undefined, order: parts.get('order') === 'measured' ? 'measured' : undefined, unfolded: texts('tree'),
     kernel: one('kernel'), generated: parts.has('ir') || undefined, differences: parts.has('differences') || undefined,
@@ -109,6 +117,8 @@ export function read(fragment: string): View {
 }
 
 const PANES: readonly Pane[] = ['emitted', 'kernel'];
+const SIDES = ['a', 'b'] as const;
+const TEXTS = ['sources', 'emitted'] as const;
 
 function shownVerdicts(names: string[] | undefined): Verdict[] | undefined {
   return names && VERDICTS.filter((verdict) => names.includes(verdict));

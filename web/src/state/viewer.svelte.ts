@@ -3,21 +3,20 @@
  * of their own. Longer than most because loading, selecting and opening end in the same few fields.
  */
 
-import { VERDICTS, type Failure, type Plan, type PlanState, type Region, type Skeleton, type Verdict } from '../data/document';
-import { byLoss } from '../data/figures';
+import { KNOWN_SCHEMA, UnknownSchema, VERDICTS, type Certificate, type Failure, type KernelListing, type Plan, type PlanState, type Region, type Skeleton, type Verdict } from '../data/document';
 import { Model } from '../data/model';
 import { PlanIndex } from '../data/planning';
 import { buildTree, type Tree } from '../data/scopes';
-import { comparison, type Comparison, renumbered } from '../data/comparison';
-import { type PlanEvent, Refusal, type Source } from '../data/source';
+import { comparison, type Comparison, renumbered, type Side } from '../data/comparison';
+import type { PlanEvent } from '../data/listening';
+import { Refusal, type Source } from '../data/source';
+import type { FarView } from '../draw/far';
 import { LayoutClient } from '../layout/client';
-import { chipsOf } from '../layout/measure';
-import type { Box, Scene } from '../layout/scene';
-import { parse, regionHolds, searchOps } from '../search/grammar';
+import type { Scene } from '../layout/scene';
+import { AskedOfRegion } from './asked.svelte';
 import type { Camera } from './camera';
-import { Certificates } from './certificates.svelte';
-import { Kernels } from './kernels.svelte';
-import { nameOf, openNames, openOf, type Selection, selectionOf, shownNames, shownOf } from './naming';
+import { Finding } from './finding.svelte';
+import { nameOf, openOf, type Selection, selectionOf, shownOf } from './naming';
 import { openedAtFirst, reveal } from './opening';
 import { Profiling } from './profiling.svelte';
 import { Settings } from './settings.svelte';
@@ -25,6 +24,7 @@ import { Showing } from './showing.svelte';
 import { Texts } from './texts.svelte';
 import { Tracing } from './tracing.svelte';
 import { type Pane, read, write, type View } from './url';
+import { viewOf } from './viewing';
 import { optionsOf, WhatIf } from './whatif.svelte';
 
 export class Viewer {
@@ -51,6 +51,7 @@ export class Viewer {
   /** The regions whose verdict a question has just changed. */
   changed = $state.raw<ReadonlySet<string>>(new Set());
   compared = $state.raw<Comparison | null>(null);
+  side = $state<Side>('both');
   memory = $state(false);
   phases = $state(false);
   /** What stands below the source. */
@@ -58,6 +59,8 @@ export class Viewer {
   camera = $state.raw<Camera>({ x: 24, y: 24, k: 1 });
   /** Grows when the drawing should bring the selection into view. */
   focusRequest = $state(0);
+  /** What is drawn on the canvas, where the drawing is seen from far. */
+  far = $state.raw<FarView | null>(null);
   fitRequest = $state(0);
 
   index = $derived(this.plan && this.tree ? new PlanIndex(this.plan, this.tree) : null);
@@ -69,44 +72,17 @@ export class Viewer {
     const selection = this.selection;
     return selection?.kind === 'region' ? (this.index?.byId.get(selection.id) ?? null) : null;
   });
-  search = $derived.by(() => {
-    const { terms, faults } = parse(this.query);
-    const { model, index, tree } = this;
-    if (!terms.length || !model || !index || !tree) return { active: false, ops: [] as number[], hits: new Set<number>(), before: [0], faults };
-    const ops = searchOps(model, terms, (value) => index.of(value));
-    const hits = new Set(ops);
-    const before = new Int32Array(tree.order.length + 1);
-    tree.order.forEach((value, i) => (before[i + 1] = before[i] + (hits.has(value) ? 1 : 0)));
-    return { active: true, ops, hits, before, faults, terms };
-  });
-  /** Whether a box shows or holds nothing of what is searched for. */
-  dimmed(box: Box): boolean {
-    const { active, hits, before } = this.search;
-    if (!active) return false;
-    if (box.kind === 'op') return !hits.has(box.id) && !chipsOf(this.model!, box.id).some((chip) => hits.has(chip.value));
-    const { begin, end } = this.tree!.scopes[box.id];
-    return before[end] === before[begin];
-  }
-  listed = $derived.by((): Region[] => {
-    if (!this.plan) return [];
-    const { search } = this;
-    const shown = this.plan.regions.filter((region) => this.filter.has(region.verdict));
-    const found = search.active
-      ? shown.filter((r) => r.nodes.some((value) => search.hits.has(value)) || (search.terms ?? []).every((t) => regionHolds(t, r) !== t.negated))
-      : shown;
-    return this.showing.byMeasured && this.profiling.profile ? [...found].sort((a, b) => this.profiling.of(b) - this.profiling.of(a) || a.root - b.root) : byLoss(found);
-  });
-
   readonly settings = new Settings();
   readonly showing = new Showing();
+  readonly finding = new Finding(this);
   readonly whatif = new WhatIf(this);
   readonly texts = new Texts(this);
-  readonly certificates = new Certificates(this);
-  readonly kernels = new Kernels(this);
+  readonly certificates = new AskedOfRegion<Certificate>(this, (...asked) => this.source.certificate(...asked));
+  readonly kernels = new AskedOfRegion<KernelListing>(this, (...asked) => this.source.kernels(...asked));
   readonly profiling = new Profiling(this);
   readonly tracing: Tracing;
   private renumber = false;
-  private firstOpen: ReadonlySet<number> = new Set();
+  firstOpen: ReadonlySet<number> = new Set();
   private wanted: View = {};
   private loading = 0;
   /** What is being loaded: a plan and its revision. */
@@ -149,6 +125,10 @@ export class Viewer {
       const back = !this.connected;
       this.connected = true;
       if (back) await this.refresh();
+    } else if (event.kind === 'saved') this.tracing.saved = event.files;
+    else if (event.kind === 'plan') {
+      const files = event.changed_files.join(', ');
+      if (files && event.id === this.planId) this.status = `${files} saved: ${event.failed ? 'it does not record' : 'the plan is new'}`;
     } else if (event.kind === 'traced') await this.refresh();
   }
 
@@ -224,6 +204,7 @@ export class Viewer {
         this.source.skeleton(id), this.source.plan(id), fresh && !compare ? this.source.graph(id, state.graph) : null,
         compare ? this.source.diff(compare, id) : null,
       ]);
+      if (skeleton.schema !== undefined && skeleton.schema !== KNOWN_SCHEMA) throw new UnknownSchema(skeleton.schema);
       const graph = diff ? { ...diff.graph } : ownGraph;
       const plan = diff ? renumbered(own, diff.of_after) : own;
       if (turn !== this.loading) return;
@@ -240,6 +221,8 @@ export class Viewer {
         this.scene = null;
       }
       this.base = this.plan = plan;
+      if (!merged && this.side !== 'both') this.showSide(this.side);
+      else this.showSide(this.wanted.side ?? 'both');
       if (diff) this.whatif.forget();
       else this.whatif.bring(optionsOf(this.wanted));
       this.restore({ ...kept, ...this.wanted });
@@ -265,7 +248,7 @@ export class Viewer {
 
   /** What survives a reload of an edited file: keys, not numbers. */
   private remember(): View {
-    const { selection, open, shown, hit, order, unfolded, differences, file } = this.view();
+    const { selection, open, shown, hit, order, unfolded, differences, file } = viewOf(this);
     return { selection, open, shown, query: this.query, hit, order, unfolded, differences, file };
   }
 
@@ -287,7 +270,14 @@ export class Viewer {
   }
 
   fail(error: unknown): void {
-    this.trouble = error instanceof Refusal ? error.problem : { code: 'page', message: String(error) };
+    this.trouble = error instanceof Refusal ? error.problem : error instanceof UnknownSchema ? { code: 'schema', message: error.message } : { code: 'page', message: String(error) };
+  }
+
+  /** Shows one of two compared plans, or both; nothing moves. */
+  showSide(side: Side): void {
+    this.side = this.compared ? side : 'both';
+    this.texts.reset();
+    if (this.compared) this.replan(side === 'a' ? this.compared.before : this.base!);
   }
 
   /** Shows another plan of the same graph; the selection stays on the same region. */
@@ -299,29 +289,8 @@ export class Viewer {
 
   // --- the URL -------------------------------------------------------------------------------------------------------
 
-  /** Everything that a link must bring back. */
-  view(): View {
-    const { consumer, fidelity, machine, observe, ignore, off } = this.whatif.options;
-    return {
-      plan: this.planId ?? undefined, selection: this.selectionText(), open: openNames(this.tree, this.open, this.firstOpen), shown: shownNames(this.tree, this.shown),
-      ...this.showing.view(this.tree), consumer, fidelity, machine, observe, ignore, off, query: this.query || undefined,
-      filter: this.filter.size === 4 ? undefined : [...this.filter], compare: this.compared?.name,
-      pane: this.pane ?? undefined, memory: this.memory || undefined, phases: this.phases || undefined, candidates: this.candidates || undefined,
-      unmeasured: !this.profiling.drawn || undefined,
-      camera: [this.camera.x, this.camera.y, this.camera.k],
-    };
-  }
-
-  /** Reads everything that `view` is made of, so that an effect follows it, and makes nothing of it. */
-  touch(): void {
-    const { planId, selection, open, shown, query, filter, compared, camera, pane, memory, phases, candidates } = this;
-    void [planId, selection, open, shown, query, filter, compared, camera, pane, memory, phases, candidates, this.whatif.options, this.profiling.drawn];
-    void this.showing.view(null);
-    void this.showing.unfolded;
-  }
-
   url(): string {
-    return `#${write(this.view())}`;
+    return `#${write(viewOf(this))}`;
   }
 
   private async follow(): Promise<void> {
@@ -342,7 +311,7 @@ export class Viewer {
     }
   }
 
-  private selectionText(): string | undefined {
+  selectionText(): string | undefined {
     return nameOf(this.selection, this.index, this.tree);
   }
 

@@ -1,6 +1,6 @@
 /** The questions asked of a plan: options on top of the command line's, a stack to undo, and the edits that make them true. */
 
-import type { Edit, Options } from '../data/document';
+import type { Edit, Options, Remedy } from '../data/document';
 import { unified } from '../data/patch';
 import { applied, changedIn, difference } from '../data/planning';
 import { Refusal } from '../data/source';
@@ -22,11 +22,20 @@ export interface Written {
 export const NOTHING: Options = {};
 /** Milliseconds in which what a question changed has pulsed. */
 const PULSE = 1500;
+/** Milliseconds after which a question shows that it runs, and can be cancelled. */
+const BUDGET = 600;
 
 export class WhatIf {
   options = $state.raw<Options>(NOTHING);
   past = $state.raw<Options[]>([]);
+  /** Whether the running question is over its budget, and for how many seconds it runs. */
+  slow = $state(false);
+  seconds = $state(0);
+  /** The fix that was asked last, where several ask the same. */
+  private chosen: Remedy['id'] | null = null;
   private turn = 0;
+  /** Takes the running question back. */
+  private giveUp: (() => void) | null = null;
 
   constructor(private readonly viewer: Viewer) {}
 
@@ -53,8 +62,20 @@ export class WhatIf {
     else await this.ask({ ...this.options, observe: [...observe, value] });
   }
 
+  /** Asks what a fix comes to. */
+  async apply({ id, asks }: Remedy): Promise<void> {
+    const { ignore = [], beside = [], observe = [] } = this.options;
+    const asked = this.ask({
+      ...this.options, ignore: joined(ignore.filter((row) => !asks.beside.includes(row)), asks.ignore),
+      beside: joined(beside.filter((row) => !asks.ignore.includes(row)), asks.beside), observe: joined(observe.filter((value) => !asks.unobserve.includes(value)), asks.observe),
+    });
+    this.chosen = id;
+    await asked;
+  }
+
   /** Asks with other options; the present ones can be gone back to. */
   async ask(options: Options): Promise<void> {
+    this.chosen = null;
     await this.plan(defined(options), this.options);
   }
 
@@ -99,6 +120,18 @@ export class WhatIf {
     }
   }
 
+  /** Ends the running question: the plan on the page stays, and the server stops planning. */
+  async cancel(): Promise<void> {
+    const { skeleton, source } = this.viewer;
+    this.giveUp?.();
+    if (!skeleton) return;
+    try {
+      await source.cancelWhatif(skeleton.id);
+    } catch (error) {
+      this.viewer.fail(error);
+    }
+  }
+
   forget(): void {
     [this.options, this.past] = [NOTHING, []];
   }
@@ -108,10 +141,18 @@ export class WhatIf {
     const { base, skeleton, plan } = viewer;
     if (!base || !skeleton || !plan) return;
     const turn = ++this.turn;
+    const was = this.options;
     if (before) this.past = [...this.past, before];
     this.options = Object.keys(options).length ? options : NOTHING;
     viewer.texts.emitted = null;
     viewer.busy = 'planning';
+    const late = this.watch(turn);
+    this.giveUp = () => {
+      if (turn !== this.turn) return;
+      this.turn++;
+      [this.options, this.slow, viewer.busy, viewer.status] = [was, false, null, 'the question was cancelled'];
+      if (before) this.past = this.past.slice(0, -1);
+    };
     try {
       const next = this.options === NOTHING ? base : applied(base, await viewer.source.whatif(skeleton.id, skeleton.revision, options, viewer.memory));
       if (turn !== this.turn || viewer.base !== base) return; // another question, or another plan, came meanwhile
@@ -125,8 +166,19 @@ export class WhatIf {
       else viewer.fail(error);
       if (before && turn === this.turn) [this.options, this.past] = [before, this.past.slice(0, -1)];
     } finally {
-      if (turn === this.turn) viewer.busy = null;
+      clearInterval(late);
+      if (turn === this.turn) [viewer.busy, this.slow, this.giveUp] = [null, false, null];
     }
+  }
+
+  /** Tells of a question that takes longer than it should; gives the clock. */
+  private watch(turn: number): number {
+    const begun = performance.now();
+    [this.slow, this.seconds] = [false, 0];
+    return window.setInterval(() => {
+      if (turn !== this.turn) return;
+      [this.slow, this.seconds] = [true, Math.floor((performance.now() - begun) / 1000)];
+    }, BUDGET);
   }
 
   /** What makes the question true: edits of the program, file by file, and the command line for what is asked and not written. */
@@ -134,7 +186,11 @@ export class WhatIf {
     const { base, skeleton, texts, source } = this.viewer;
     if (!base || !skeleton) return null;
     const ignored = new Set(this.options.ignore ?? []);
-    const blockers = base.regions.filter((r) => r.observations.length && r.observations.every((row) => ignored.has(row)));
+    const beside = new Set(this.options.beside ?? []);
+    const remedies = base.regions.flatMap(({ fixes = [] }) => fixes.filter(({ id, asks, edits }) => edits.length > 0
+      && (id === 'beside' ? asks.beside.every((row) => beside.has(row)) : id === this.chosen && asks.ignore.every((row) => ignored.has(row)))));
+    const mended = new Set(remedies.flatMap(({ asks }) => [...asks.ignore, ...asks.beside]));
+    const blockers = base.regions.filter((r) => r.observations.length && r.observations.every((row) => ignored.has(row) && !mended.has(row)));
     const moves = (this.options.observe ?? []).length > 0; // observe elsewhere instead, or stop
     const fixes = base.findings.flatMap((finding) => {
       if (!blockers.some((region) => region.id === finding.region)) return [];
@@ -145,9 +201,9 @@ export class WhatIf {
     const options = fixes.length ? { ...this.options, observe: [] } : this.options;
     const { edits, nowhere, command } = await source.asCode(skeleton.id, skeleton.revision, options);
     const off = (this.options.off ?? []).join(', ');
-    const titles = [...new Set(fixes.map((fix) => fix.title)), ...(edits.length ? [`switch off ${off}`] : [])];
+    const titles = [...new Set([...fixes.map((fix) => fix.title), ...remedies.map((remedy) => remedy.text)]), ...(edits.length ? [`switch off ${off}`] : [])];
     const byPath = new Map<string, Edit[]>();
-    for (const edit of [...fixes.flatMap((fix) => fix.edits), ...edits]) {
+    for (const edit of [...[...fixes, ...remedies].flatMap((fix) => fix.edits), ...edits]) {
       const here = byPath.get(edit.path) ?? [];
       if (!here.some((e) => e.line === edit.line && e.column === edit.column && e.text === edit.text)) byPath.set(edit.path, [...here, edit]);
     }
@@ -157,7 +213,7 @@ export class WhatIf {
       if (index >= 0) patches.push(unified(path, await texts.get(index), mine));
     }
     const ended = new Set(base.findings.flatMap((f) => (fixes.some((fix) => f.fix === fix || f.fixes?.includes(fix)) ? base.regions.find((r) => r.id === f.region)!.observations : [])));
-    const kept = [...ignored].filter((row) => !ended.has(row)).map((row) => base.observations[row]?.name ?? `%${base.observations[row]?.value}`);
+    const kept = [...ignored, ...beside].filter((row) => !ended.has(row) && !mended.has(row)).map((row) => base.observations[row]?.name ?? `%${base.observations[row]?.value}`);
     const asked = ['consumer', 'fidelity', 'machine'].some((name) => this.options[name as keyof Options]) || (options.observe ?? []).length > 0;
     if (!patches.length && !asked && !nowhere.length) return null;
     return { title: titles.join('; '), patch: patches.join(''), command: asked ? command : null, nowhere, kept };
@@ -165,9 +221,11 @@ export class WhatIf {
 }
 
 /** What an address asks. */
-export function optionsOf({ consumer, fidelity, machine, observe, ignore, off }: View): Options {
-  return defined({ consumer, fidelity, machine, observe, ignore, off });
+export function optionsOf({ consumer, fidelity, machine, observe, ignore, beside, off }: View): Options {
+  return defined({ consumer, fidelity, machine, observe, ignore, beside, off });
 }
+
+const joined = (some: readonly number[], more: readonly number[]): number[] => [...new Set([...some, ...more])];
 
 /** Leaves out what is not asked. */
 export function defined(options: Options): Options {
