@@ -20,6 +20,7 @@ from topos_core.recording.promotion import (
     without_numpy_scalars,
 )
 from topos_core.recording.recorder import NOTHING, Recorder, recorder_of
+from topos_core.recording.remedies import of_ufunc
 from topos_core.recording.value import Value
 from topos_core.tape.type import FLOATS, numpy_dtype
 
@@ -61,7 +62,9 @@ def apply(ufunc: np.ufunc, operands: tuple[Any, ...], dtype: Any = None) -> Valu
     foreign = formulas.FOREIGN.get(ufunc.__name__)
     if foreign is not None:
         return foreign(*_in_its_loop(ufunc, operands, dtype))
-    remedy = formulas.REMEDIES.get(ufunc.__name__, "write it with recorded functions")
+    twin = getattr(np, ufunc.__name__, None)  # SciPy has an exp2, log1p and expm1 of its own
+    known = isinstance(twin, np.ufunc) and twin is not ufunc and (twin in _OPS or formulas.formula_of(twin) is not None)
+    remedy = of_ufunc(ufunc.__name__, namesake=known)
     raise recorder_of(*operands).error(f"{ufunc.__name__} has no recorded meaning; {remedy}")
 
 

@@ -19,24 +19,6 @@ from topos_core.recording.recorder import recorder_of
 from topos_core.recording.value import Value
 from topos_core.tape.type import FLOATS, INTEGERS
 
-REMEDIES: Final[Mapping[str, str]] = {
-    "fmod": "write np.remainder, whose sign is the divisor's",
-    "tan": "write np.sin(x) / np.cos(x)",
-    "sinh": "write (np.exp(x) - np.exp(-x)) / 2",
-    "cosh": "write (np.exp(x) + np.exp(-x)) / 2",
-    "arctan": "there is no op for inverse trigonometry; compute it outside and pass it as an input",
-    "arctan2": "there is no op for inverse trigonometry; compute it outside and pass it as an input",
-    "arcsin": "there is no op for inverse trigonometry; compute it outside and pass it as an input",
-    "arccos": "there is no op for inverse trigonometry; compute it outside and pass it as an input",
-    "cbrt": "write np.sign(x) * np.abs(x) ** (1 / 3)",
-    "hypot": "write np.sqrt(x * x + y * y)",
-    "heaviside": "write np.where(x < 0, 0, np.where(x > 0, 1, value))",
-    "erfc": "write 1 - tp.erf(x), whose tail is less exact",
-    "ndtr": "write 0.5 * (1 + tp.erf(x / math.sqrt(2))), whose tail is less exact",
-    "copysign": "write np.where(y < 0, -np.abs(x), np.abs(x))",
-    "ldexp": "write x * 2.0 ** n",
-}
-
 
 def fresh(x: Any) -> Value:
     """Gives another handle of the same value: what a copy is to a NumPy array."""

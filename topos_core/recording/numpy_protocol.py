@@ -5,7 +5,7 @@ A function that is not in the table is an error at the user's expression: nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,33 +20,10 @@ from topos_core.recording import (
     reductions,
 )
 from topos_core.recording.recorder import Recorder
+from topos_core.recording.remedies import of_function, of_ufunc
 from topos_core.recording.value import Value
 
 _ABSENT = np._NoValue
-
-_REMEDIES: Mapping[str, str] = {
-    "sort": "there is no op for sorting; compute the order outside and pass it as an input",
-    "argsort": "there is no op for sorting; compute the order outside and pass it as an input",
-    "median": "there is no op for sorting; compute it outside",
-    "nonzero": "the number of indices depends on data; mask with np.where(mask, x, 0)",
-    "unique": "the number of results depends on data; compute it outside",
-    "allclose": "it answers a Python bool, which does not exist while recording; compare outside",
-    "array_equal": "it answers a Python bool, which does not exist while recording; compare outside",
-    "linspace": "its ends must be numbers here; write start + (stop - start) * np.linspace(0, 1, n)",
-    "empty_like": "its elements are not defined; use np.zeros_like",
-    "copyto": "it changes an array in place; use np.where(mask, new, old)",
-    "put": "it changes an array in place; use np.where(mask, new, old)",
-    "put_along_axis": "it changes an array in place; use np.where(mask, new, old)",
-    "fill_diagonal": "it changes an array in place; use np.where(np.eye(n, dtype=bool), new, old)",
-    "cumprod": "write np.exp(np.cumsum(np.log(x), axis)) where every element is positive",
-    "convolve": "write nn.conv1d",
-    "apply_along_axis": "write the function over the whole array with axis=",
-    "interp": "there is no op for searching; compute it outside",
-    "delete": "write np.concatenate of the slices that stay",
-    "insert": "write np.concatenate of the parts",
-    "choose": "write np.select or np.where",
-    "piecewise": "write np.where(condition, a, b)",
-}
 
 
 def call_ufunc(value: Value, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -80,9 +57,7 @@ def call_ufunc(value: Value, ufunc: np.ufunc, method: str, inputs: tuple[Any, ..
         a, b = (constant.lift(recorder, x) for x in inputs)
         return elementwise.apply(ufunc, (movement.reshape(a, (*a.type.shape, *(1,) * b.ndim)), b), dtype)
     shown = "" if method == "__call__" else f".{method}"
-    raise recorder.error(
-        f"np.{name}{shown}({', '.join(keywords)}) has no recorded meaning; write it with recorded functions"
-    )
+    raise recorder.error(f"np.{name}{shown}({', '.join(keywords)}) has no recorded meaning; {of_ufunc(name)}")
 
 
 def _reduce(
@@ -118,8 +93,7 @@ def call_function(
     if found is None:
         module = (getattr(function, "__module__", None) or "numpy").replace("numpy", "np", 1)
         name = getattr(function, "__name__", repr(function))
-        remedy = _REMEDIES.get(name, "write it with recorded functions")
-        raise value.recorder.error(f"{module}.{name} has no recorded meaning; {remedy}")
+        raise value.recorder.error(f"{module}.{name} has no recorded meaning; {of_function(module, name)}")
     given = {key: each for key, each in keywords.items() if each is not _ABSENT}
     try:
         return found(*arguments, **given)

@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NoReturn
+import sys
+from typing import Any, NoReturn
 
 import numpy as np
 
 from topos_core.errors import RecordingError
+from topos_core.recording.foreign import called
 from topos_core.recording.recorder import CURRENT
+from topos_core.recording.remedies import NO_NUMBER, of_attribute, of_function
 from topos_core.recording.value import Value
 from topos_core.tape.type import INTEGERS
-
-_NO_NUMBER: Final = "its number does not exist while recording"
-
-_ATTRIBUTE_REMEDIES: Final = {
-    "strides": "a recorded value has no memory layout; tp.as_strided takes strides in elements",
-    "flags": "a recorded value has no memory layout",
-    "data": "a recorded value has no memory",
-    "base": "a recorded value has no memory",
-    "ctypes": "a recorded value has no memory",
-    "flat": "write x.reshape(-1)",
-    "imag": "topos has no complex numbers",
-    "tolist": f"{_NO_NUMBER}; iterate over it, or read it with tp.observe",
-    "tobytes": f"{_NO_NUMBER}; read it with tp.observe",
-    "tofile": f"{_NO_NUMBER}; read it with tp.observe",
-    "dump": f"{_NO_NUMBER}; read it with tp.observe",
-    "view": "the bits of a value cannot be read under another dtype; use astype",
-    "fill": "item assignment changes an array in place; use np.full_like",
-    "put": "item assignment changes an array in place; use np.where(mask, new, old)",
-    "sort": "there is no op for sorting; compute the order outside and pass it as an input",
-    "argsort": "there is no op for sorting; compute the order outside and pass it as an input",
-    "partition": "there is no op for sorting; compute the order outside and pass it as an input",
-    "nonzero": "the number of indices depends on data; mask with np.where(mask, x, 0)",
-    "cumprod": "write np.exp(np.cumsum(np.log(x), axis)) where every element is positive",
-    "resize": "a recorded value has one shape; use reshape or np.pad",
-}
 
 
 class Reading:
@@ -57,7 +35,7 @@ class Reading:
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise self._value.recorder.error(
-            f".item() of a recorded value can only be formatted: {_NO_NUMBER}; keep the value itself, without .item()",
+            f".item() of a recorded value can only be formatted: {NO_NUMBER}; keep the value itself, without .item()",
             self._value,
         )
 
@@ -124,7 +102,7 @@ def refuse_truth(value: Value) -> RecordingError:
 def refuse_number(value: Value, how: str) -> RecordingError:
     """Says what to write instead of float() and its kin."""
     return value.recorder.error(
-        f"{how} of {value.type}: {_NO_NUMBER}; keep the value and use np functions instead of math's,"
+        f"{how} of {value.type}: {NO_NUMBER}; keep the value and use np functions instead of math's,"
         " or read it with tp.observe",
         value,
     )
@@ -133,28 +111,36 @@ def refuse_number(value: Value, how: str) -> RecordingError:
 def refuse_index(value: Value) -> RecordingError:
     """Says what to write instead of a recorded size or loop bound."""
     return value.recorder.error(
-        f"{value.type} is used as a Python integer (an index, size, range or axis): {_NO_NUMBER};"
+        f"{value.type} is used as a Python integer (an index, size, range or axis): {NO_NUMBER};"
         " use np.take for a lookup, and extents for sizes",
         value,
     )
 
 
 def refuse_array(value: Value) -> RecordingError:
-    """Says what to write instead of a function that turns its argument into a plain array.
+    """Says what to write instead of a function that turns its argument into a plain array, by its name where it has one.
 
     `array[index]` and `np.take(array, index)` of a NumPy array end here too: neither asks its index.
     """
+    there = called(sys._getframe(1))
+    if there is not None:
+        module, name = there
+        whose = f"{module}.{name} turns" if name else f"a function of {module} turns"
+        remedy = of_function(module, name or "")
+        message = f"{whose} {value.type} into a plain array, whose numbers do not exist while recording; {remedy}"
+        return value.recorder.error(message, value)
     if value.type.dtype in INTEGERS:
-        return value.recorder.error(
-            f"{value.type} is turned into a plain array here, whose numbers do not exist while recording; to look rows of an"
-            " array up write tp.take(array, index, axis=0), for a list of values np.stack, to read it tp.observe",
-            value,
+        remedy = (
+            "to look rows of an array up write tp.take(array, index, axis=0), for a list of values np.stack, to read it"
+            " tp.observe"
         )
-    return value.recorder.error(
-        f"{value.type} is turned into a plain array here, whose numbers do not exist while recording; use np.stack for a"
-        " list of values, tp.as_strided for strides, the value itself instead of np.asarray, tp.observe to read it",
-        value,
-    )
+    else:
+        remedy = (
+            "use np.stack for a list of values, tp.as_strided for strides, the value itself instead of np.asarray,"
+            " tp.observe to read it"
+        )
+    message = f"{value.type} is turned into a plain array here, whose numbers do not exist while recording; {remedy}"
+    return value.recorder.error(message, value)
 
 
 def refuse_assignment(value: Value) -> RecordingError:
@@ -176,9 +162,8 @@ def missing_attribute(value: Value, name: str) -> Exception:
     """Gives a plain AttributeError for protocols that are probed for, and ours for array methods that a user wrote."""
     if name.startswith("_") or not hasattr(np.ndarray, name):
         return AttributeError(f"a recorded value has no attribute {name!r}")
-    remedy = _ATTRIBUTE_REMEDIES.get(name, "write it with recorded functions")
     recorder = value.recorder
     before = recorder.last_error
-    error = recorder.error(f"ndarray.{name} has no recorded meaning; {remedy}", value)
+    error = recorder.error(f"ndarray.{name} has no recorded meaning; {of_attribute(name)}", value)
     recorder.last_error = before  # whoever asks with hasattr has been answered
     return MissingAttribute(error.message, span=error.span, related=error.related)
