@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from topos_core.kernels.attention.offering import FEW_QUERIES, LABELS
-from topos_core.kernels.convolution.tables import middle_table
+from topos_core.kernels.convolution.tables import width_table
 from topos_core.kernels.host import host
 from topos_core.kernels.known import Known
 from topos_core.kernels.launch import Scratch, address_of, aligned, carved, launch, spaced, template
@@ -193,7 +193,7 @@ class Runner:
         numbers = np.array([chosen[name] for name in ("scale", "fill", "rescale", "weight")], self.dtype)
         key_offsets = np.arange(extents["d"], dtype=np.int64) * width
         value_offsets = np.arange(extents["j"], dtype=np.int64) * v_read.row
-        table = middle_table(self._name())
+        table = width_table(self._name(), "middle")
         keys = template(KEYS, {
             "items": len(k_at) * panels, "keys": extents["j"], "width": extents["d"], "value_width": extents["e"],
             "panel_keys": width, "panels": panels, "k_at": address_of(k_at), "k_row": rows["k"].row,

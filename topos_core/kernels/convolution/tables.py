@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from topos_core.kernels.host import host
@@ -33,21 +35,15 @@ def tile_table(dtype: str, activation: str = "none") -> np.ndarray:
     return table
 
 
-def middle_table(dtype: str) -> np.ndarray:
-    """Collects the middle tiles, by registers per row."""
+def width_table(dtype: str, kind: Literal["middle", "packed"]) -> np.ndarray:
+    """Collects one kind of tile by registers per row: the middle ones, or the tall ones whose left operand is packed."""
     shapes = tiles(host())
-    table = np.zeros(1 + shapes.middle_vectors, np.int64)
-    for vectors in range(1, 1 + shapes.middle_vectors):
-        table[vectors] = kernel("tile", dtype, f"{shapes.middle}x{vectors}").address
-    table.flags.writeable = False
-    return table
-
-
-def packed_table(dtype: str) -> np.ndarray:
-    """Collects the tall tiles whose left operand is packed, by registers per row."""
-    shapes = tiles(host())
-    table = np.zeros(1 + shapes.tall_vectors, np.int64)
-    for vectors in range(1, 1 + shapes.tall_vectors):
-        table[vectors] = kernel("tile", dtype, f"packed{shapes.tall}x{vectors}").address
+    if kind == "middle":
+        shape, most = f"{shapes.middle}", shapes.middle_vectors
+    else:
+        shape, most = f"packed{shapes.tall}", shapes.tall_vectors
+    table = np.zeros(1 + most, np.int64)
+    for vectors in range(1, 1 + most):
+        table[vectors] = kernel("tile", dtype, f"{shape}x{vectors}").address
     table.flags.writeable = False
     return table

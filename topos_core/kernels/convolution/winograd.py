@@ -16,7 +16,7 @@ import numpy as np
 
 from topos_core.kernels.convolution.geometry import Problem, planes
 from topos_core.kernels.convolution.plane_copy import copy_block, residues_of
-from topos_core.kernels.convolution.tables import packed_table
+from topos_core.kernels.convolution.tables import width_table
 from topos_core.kernels.host import host
 from topos_core.kernels.known import Known
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
@@ -113,7 +113,7 @@ class Winograd:
         self.planes = planes(self.padded)
         self.residues = residues_of(self.planes)
         self.kernel, self.copier = kernel("winograd", dtype), kernel("planes", dtype)
-        self.table = packed_table(dtype)
+        self.table = width_table(dtype, "packed")
         self.activation = kernel("activation", dtype, activation) if activation != "none" else None
         self.limits = np.array(limits, self.dtype)
         self.residual_last = residual_last
