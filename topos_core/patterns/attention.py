@@ -44,6 +44,7 @@ from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
 from topos_core.matching.declared import Form, Lookalike, Term, anchor, difference
 from topos_core.matching.facts import CoreFacts
+from topos_core.matching.lookalikes import epsilon_in_sum
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.summary import core_facts, evaluated
@@ -369,17 +370,7 @@ TERM = Term(
             excluded=_FURTHER,
             constants=("inside", "cap"),
         ),
-        *(
-            Lookalike(
-                form,
-                "eps-in-sum",
-                "the weights divided by their sum",
-                "a constant added to the sum, which is never 0 once the maximum is subtracted",
-                excluded=_FURTHER,
-                constants=("epsilon",),
-            )
-            for form in (guarded, guarded_late)
-        ),
+        *(epsilon_in_sum(form, "the weights divided by their sum", _FURTHER) for form in (guarded, guarded_late)),
     ),
     free=frozenset(MASKS),
     raw=frozenset(("q", "k", "v", "drop")),

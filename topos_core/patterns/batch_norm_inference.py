@@ -37,9 +37,10 @@ from topos_core.matching.arrangement import arranged, restored
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
 from topos_core.matching.core import Keys
-from topos_core.matching.declared import Lookalike, Term, anchor, difference
+from topos_core.matching.declared import Term, anchor, difference
 from topos_core.matching.facts import NormFacts
 from topos_core.matching.func import reduces
+from topos_core.matching.lookalikes import epsilon_outside_root
 from topos_core.matching.match import Match
 from topos_core.matching.norm import norm_facts
 from topos_core.matching.pattern import Example, Pattern
@@ -146,14 +147,7 @@ PATTERN = Pattern(
         constants=("epsilon",),
         family="norm",
         forms=(folded,),
-        lookalikes=(
-            Lookalike(
-                epsilon_outside,
-                "eps-outside-root",
-                "epsilon added to the variance, under the root",
-                "epsilon added to the standard deviation",
-            ),
-        ),
+        lookalikes=(epsilon_outside_root(epsilon_outside),),
         own=given,
         worth=given,
     ),

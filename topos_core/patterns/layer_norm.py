@@ -35,8 +35,9 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
-from topos_core.matching.declared import Form, Lookalike, Term, anchor, difference, mean_as_numpy
+from topos_core.matching.declared import Form, Term, anchor, difference, mean_as_numpy
 from topos_core.matching.facts import CoreFacts
+from topos_core.matching.lookalikes import epsilon_outside_root, one_pass_variance
 from topos_core.matching.match import Match
 from topos_core.matching.norm import reduces_first_axis
 from topos_core.matching.pattern import Example, Pattern
@@ -135,21 +136,8 @@ TERM = Term(
     family="norm",
     forms=(folded, *(Form(form, silent=True) for form in (centred_again, widened_f16, widened_bf16))),
     lookalikes=(
-        Lookalike(
-            epsilon_outside,
-            "eps-outside-root",
-            "epsilon added to the variance, under the root",
-            "epsilon added to the standard deviation",
-        ),
-        *(
-            Lookalike(
-                form,
-                "one-pass-variance",
-                "the mean of (x - mean)^2",
-                "mean(x^2) - mean^2, which cancels where the mean is large",
-            )
-            for form in (one_pass, one_pass_bounded)
-        ),
+        epsilon_outside_root(epsilon_outside),
+        *one_pass_variance(one_pass, one_pass_bounded),
     ),
 )
 

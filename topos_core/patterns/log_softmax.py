@@ -34,8 +34,9 @@ from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
 from topos_core.matching.core import Keys
-from topos_core.matching.declared import Lookalike, Term, anchor, difference
+from topos_core.matching.declared import Term, anchor, difference
 from topos_core.matching.facts import CoreFacts
+from topos_core.matching.lookalikes import epsilon_in_sum
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.summary import core_facts, evaluated, shift_of
@@ -117,15 +118,7 @@ TERM = Term(
     facts=facts,
     holes={"x": "k n"},
     forms=(summed, shifted_if_finite, unshifted, of_softmax),
-    lookalikes=(
-        Lookalike(
-            guarded,
-            "eps-in-sum",
-            "the logarithm of the sum of powers",
-            "a constant added to the sum, which is never 0 once the maximum is subtracted",
-            constants=("epsilon",),
-        ),
-    ),
+    lookalikes=(epsilon_in_sum(guarded, "the logarithm of the sum of powers"),),
     worth=worth,
 )
 

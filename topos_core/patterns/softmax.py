@@ -30,8 +30,9 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
-from topos_core.matching.declared import Lookalike, Term, anchor, difference
+from topos_core.matching.declared import Term, anchor, difference
 from topos_core.matching.facts import CoreFacts
+from topos_core.matching.lookalikes import epsilon_in_sum
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.summary import core_facts, evaluated, shift_of
@@ -104,21 +105,12 @@ def work(tape: Tape, match: Match) -> Work:
     return Work(4 * root.size + match.facts.extents["k"], root.size, x.bytes, root.bytes)
 
 
-LOOKALIKES = (
-    Lookalike(
-        guarded,
-        "eps-in-sum",
-        "the powers divided by their sum",
-        "a constant added to the sum, which is never 0 once the maximum is subtracted",
-        constants=("epsilon",),
-    ),
-)
 TERM = Term(
     formula=formula,
     facts=facts,
     holes={"x": "k n"},
     forms=(unshifted, by_logarithm, by_log_of_sum, by_log_of_sum_if_finite, by_logarithm_unshifted),
-    lookalikes=LOOKALIKES,
+    lookalikes=(epsilon_in_sum(guarded, "the powers divided by their sum"),),
 )
 
 
