@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { firstView, fullest, held, MAP_EDGE, mapOf, wholeView } from '../src/state/camera';
+import { brought, firstView, fullest, held, MAP_EDGE, mapOf, wholeView } from '../src/state/camera';
 import { read } from '../src/state/url';
 
 const WINDOW = { width: 780, height: 820 };
@@ -74,4 +74,25 @@ it('a wide drawing without a main scope opens where most boxes are', () => {
   const { x, k } = firstView({ width: 12000, height: 91000 }, WINDOW, start);
   expect(3000 * k + x).toBeGreaterThanOrEqual(0);
   expect(3760 * k + x).toBeLessThanOrEqual(WINDOW.width);
+});
+
+describe('what is brought into view', () => {
+  const map = { width: 120, height: 220 };
+  const overMap = (part: { x: number; y: number; width: number; height: number }, { x, y, k }: { x: number; y: number; k: number }): boolean =>
+    (part.x + part.width) * k + x > WINDOW.width - map.width - MAP_EDGE && (part.y + part.height) * k + y > WINDOW.height - map.height - MAP_EDGE;
+
+  it.each([[700, 700], [1200, 600], [400, 1400], [900, 900], [650, 90]])('stands beside the map: %d x %d', (width, height) => {
+    const part = { x: 4000, y: 3000, width, height };
+    const camera = brought(part, { x: 0, y: 0, k: 0.7 }, WINDOW, map)!;
+    expect(part.x * camera.k + camera.x).toBeGreaterThanOrEqual(0);
+    if (width * 0.42 < WINDOW.width - map.width - 96) expect(overMap(part, camera)).toBe(false);
+  });
+  it('stays where it is in view already', () => {
+    expect(brought({ x: 100, y: 100, width: 200, height: 80 }, { x: 0, y: 0, k: 1 }, WINDOW, map)).toBeNull();
+  });
+  it('moves where the map lies over it', () => {
+    const part = { x: 500, y: 560, width: 220, height: 180 };
+    expect(brought(part, { x: 0, y: 0, k: 1 }, WINDOW, null)).toBeNull();
+    expect(brought(part, { x: 0, y: 0, k: 1 }, WINDOW, map)).not.toBeNull();
+  });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
 import type { Plan } from '../src/data/document';
-import { difference } from '../src/data/planning';
+import { difference, PlanIndex } from '../src/data/planning';
+import type { Tree } from '../src/data/scopes';
 
 const plan = (consumer: string, machine: string, time: number, verdict = 'taken'): Plan =>
   ({ consumer, machine, regions: [{ id: 'r1', verdict }], observations: [], totals: { planned: { seconds: { value: time } } } }) as unknown as Plan;
@@ -25,4 +26,12 @@ describe('what a what-if changed', () => {
       `1 region changed, modelled 2.15 ms (home, reference) and 450 us (${consumer}, ${machine})`,
     );
   });
+});
+
+it('what a scope loses is what the regions inside it lose', () => {
+  const region = (root: number, verdict: string, price?: number): object => ({ id: `r${root}`, key: `r${root}`, root, verdict, nodes: [root], winner: null, cost: price === undefined ? {} : { price: { value: price } } });
+  const regions = [region(0, 'blocked', 3), region(1, 'blocked', 2), region(2, 'taken', 5)];
+  const tree = { scopes: [{ parent: -1 }, { parent: 0 }], scopeOf: [0, 1, 1] } as unknown as Tree;
+  const index = new PlanIndex({ ...plan('home', 'reference', 1), regions } as unknown as Plan, tree);
+  expect([index.lost(0), index.lost(1)]).toEqual([5, 2]);
 });
