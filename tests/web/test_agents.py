@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from topos_web.agents import AgentPlanner
@@ -85,3 +88,24 @@ def test_an_extent_that_the_model_does_not_name_is_refused(tmp_path: Path) -> No
     assert found.error is not None
     assert "no extent is called M" in found.error["message"]
     assert (found.error["path"], found.error["line"]) == (None, None)  # it was asked for outside of every file
+
+
+def test_a_question_that_is_given_up_ends_and_the_next_one_is_answered(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "net.py").write_text(MODEL.replace("[N,8]", "[2,8]"))
+    planner = AgentPlanner([str(tmp_path / "net.py")])
+    try:
+        (found,) = planner.trace()
+        stopped = [one for warm in psutil.Process().children() for one in warm.children(recursive=True)]
+        for process in stopped:
+            process.suspend()  # a plan that takes for ever
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(planner.changes, found.target, {"off": ["gelu"]})
+            while not answer.done():
+                planner.give_up(found.target)
+                time.sleep(0.05)
+            with pytest.raises(PlannerError, match="cancelled"):
+                answer.result()
+        assert planner.changes(found.target, {"off": ["gelu"]})["consumer"] == "home"
+    finally:
+        planner.close()

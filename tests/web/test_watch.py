@@ -63,3 +63,24 @@ def test_a_file_named_later_does_not_ask_for_a_trace(tmp_path: Path) -> None:
     finally:
         watcher.stop()
     assert len(calls) == 1
+
+
+def test_the_files_that_were_saved_are_named(tmp_path: Path) -> None:
+    one, other = tmp_path / "a.py", tmp_path / "b.py"
+    one.write_text("a")
+    other.write_text("b")
+    named: list[str] = []
+    done = threading.Event()
+
+    def changed(saved: Sequence[str]) -> None:
+        named.extend(saved)
+        done.set()
+
+    watcher = Watcher(lambda: [str(one), str(other)], changed)
+    watcher.start()
+    try:
+        other.write_text("bb")
+        assert done.wait(PATIENCE_SECONDS)
+    finally:
+        watcher.stop()
+    assert named == [str(other)]
