@@ -40,7 +40,9 @@ from typing import Any
 import numpy as np
 
 from topos_core.cost.work import Work
+from topos_core.matching import attention_masks as masks
 from topos_core.matching.answers import ROOTS, finder, places
+from topos_core.matching.attention_masks import less_largest, plus, scaled_scores, weights_of
 from topos_core.matching.binding import Found
 from topos_core.matching.declared import Form, Lookalike, Term, anchor, difference
 from topos_core.matching.facts import CoreFacts
@@ -56,132 +58,58 @@ MASKS = ("mask", "bias", "keep", "drop")
 
 def added(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
     """`softmax(q: [b, i, d] @ k: [b, j, d] * scale + mask: [b, i, j] + bias) @ v: [b, j, e]`."""
-    return _weights(_scores(q, k, mask, scale, bias)) @ v
+    return weights_of(scaled_scores(q, k, mask, scale, bias)) @ v
 
 
 def shifted_twice(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
     """The largest score is subtracted once more, by hand before softmax does."""
-    return _weights(_shifted(_scores(q, k, mask, scale, bias))) @ v
-
-
-def keeps_shifted_twice(
-    q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float
-) -> Any:
-    """The same where a mask says which scores stay."""
-    return _weights(_shifted(np.where(mask, _scores(q, k, None, scale), fill))) @ v
-
-
-def hides_shifted_twice(
-    q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float
-) -> Any:
-    """The same where a mask says which scores go."""
-    return _weights(_shifted(np.where(mask, fill, _scores(q, k, None, scale)))) @ v
-
-
-def weighted(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, weight: float) -> Any:
-    """The mask has a number in front: it is subtracted."""
-    return _weights(_and(_scores(q, k, mask * weight, scale), bias)) @ v
+    return weights_of(less_largest(scaled_scores(q, k, mask, scale, bias))) @ v
 
 
 def dropped(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, rescale: float) -> Any:
     """The weights have a factor."""
-    return _weights(_scores(q, k, mask, scale, bias)) * (drop * rescale) @ v
+    return weights_of(scaled_scores(q, k, mask, scale, bias)) * (drop * rescale) @ v
 
 
 def unshifted(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
     """Without the shift by the maximum."""
-    powers = np.exp(_scores(q, k, mask, scale, bias))
+    powers = np.exp(scaled_scores(q, k, mask, scale, bias))
     return anchor(powers / powers.sum(-1, keepdims=True)) @ v
 
 
 def normalised_late(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
     """Divided by the sum after the second product."""
-    scores = _scores(q, k, mask, scale, bias)
+    scores = scaled_scores(q, k, mask, scale, bias)
     powers = np.exp(scores - scores.max(-1, keepdims=True))
     return (powers @ v) / anchor(powers.sum(-1, keepdims=True))
 
 
 def unshifted_late(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
     """Without the shift, and divided by the sum after the second product."""
-    powers = np.exp(_scores(q, k, mask, scale, bias))
+    powers = np.exp(scaled_scores(q, k, mask, scale, bias))
     return (powers @ v) / anchor(powers.sum(-1, keepdims=True))
-
-
-def keeps(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float) -> Any:
-    """The mask says which scores stay."""
-    return _weights(_and(np.where(mask, _scores(q, k, None, scale), fill), bias)) @ v
-
-
-def keeps_dropped(
-    q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float, rescale: float
-) -> Any:
-    """The mask says which scores stay, and the weights have a factor."""
-    return _weights(np.where(mask, _scores(q, k, None, scale), fill)) * (drop * rescale) @ v
-
-
-def hides(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float) -> Any:
-    """The mask says which scores go."""
-    return _weights(_and(np.where(mask, fill, _scores(q, k, None, scale)), bias)) @ v
-
-
-def hides_dropped(
-    q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float, rescale: float
-) -> Any:
-    """The mask says which scores go, and the weights have a factor."""
-    return _weights(np.where(mask, fill, _scores(q, k, None, scale))) * (drop * rescale) @ v
-
-
-def keeps_before_scale(
-    q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float
-) -> Any:
-    """The mask says which scores stay, and the fill is scaled too."""
-    return _weights(np.where(mask, q @ k.swapaxes(1, 2), fill) * scale) @ v
-
-
-def added_and_kept(
-    q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float
-) -> Any:
-    """A mask is added, and another one says which scores stay."""
-    return _weights(np.where(keep, _scores(q, k, mask, scale), fill)) @ v
-
-
-def kept_twice(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, fill: float) -> Any:
-    """Two masks say which scores stay."""
-    return _weights(np.where(keep, np.where(mask, _scores(q, k, None, scale), fill), fill)) @ v
 
 
 def widened_f16(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
     """Scores of f16 are normalised in f32."""
-    return _weights(_scores(q, k, mask, scale, bias).astype("f4")).astype("f2") @ v
+    return weights_of(scaled_scores(q, k, mask, scale, bias).astype("f4")).astype("f2") @ v
 
 
 def widened_bf16(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
     """Scores of bf16 are normalised in f32."""
-    return _weights(_scores(q, k, mask, scale, bias).astype("f4")).astype("bfloat16") @ v
+    return weights_of(scaled_scores(q, k, mask, scale, bias).astype("f4")).astype("bfloat16") @ v
 
 
 def capped(
     q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, inside: float, cap: float
 ) -> Any:
     """Scores that tanh keeps below a cap."""
-    return _weights(_and(difference(np.tanh(q @ k.swapaxes(1, 2) * inside)) * cap, mask)) @ v
-
-
-def mask_multiplied(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
-    """A mask that is multiplied turns a score into 0, which is no -inf."""
-    return _weights(difference(q @ k.swapaxes(1, 2) * scale * mask)) @ v
-
-
-def mask_multiplied_and_added(
-    q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, weight: float
-) -> Any:
-    """With a large number added where the mask leaves 0."""
-    return _weights(difference(q @ k.swapaxes(1, 2) * scale * mask) + bias * weight) @ v
+    return weights_of(plus(difference(np.tanh(q @ k.swapaxes(1, 2) * inside)) * cap, mask)) @ v
 
 
 def guarded(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, epsilon: float) -> Any:
     """With something added to the sum of the weights."""
-    powers = np.exp(_shifted(_scores(q, k, mask, scale)))
+    powers = np.exp(less_largest(scaled_scores(q, k, mask, scale)))
     return powers / difference(powers.sum(-1, keepdims=True) + epsilon) @ v
 
 
@@ -189,7 +117,7 @@ def guarded_late(
     q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float, epsilon: float
 ) -> Any:
     """With something added to the sum that the second product is divided by."""
-    powers = np.exp(_shifted(_scores(q, k, mask, scale)))
+    powers = np.exp(less_largest(scaled_scores(q, k, mask, scale)))
     return (powers @ v) / difference(powers.sum(-1, keepdims=True) + epsilon)
 
 
@@ -202,8 +130,8 @@ def facts(found: Found) -> CoreFacts | None:
     """
     form = found.template.form
     bound = set(found.template.holes)
-    mask = "none" if "mask" not in bound else _MASKS.get(form, "added")
-    scaled = "yes" if form is keeps_before_scale else "no"
+    mask = "none" if "mask" not in bound else masks.ROLES.get(form, "added")
+    scaled = "yes" if form is masks.keeps_before_scale else "no"
     decides = "keep" if "keep" in bound else "mask"
     kind = "keeps" if decides == "keep" else mask
     widened = "yes" if form in (widened_f16, widened_bf16) else "no"
@@ -212,7 +140,7 @@ def facts(found: Found) -> CoreFacts | None:
     if made is None or decides not in bound:
         return made
     table = found.keys.tape.constant(found.bindings[decides])
-    if form is weighted:
+    if form is masks.weighted:
         return made
     causal = made.is_causal(decides, table if isinstance(table, np.ndarray) else None, kind)
     return replace(made, options={**made.options, "causal": "yes" if causal else "no"})
@@ -234,8 +162,8 @@ def evaluate(facts: CoreFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np
             scores = np.where(mask, scores, fill) if kind == "keeps" else np.where(mask, fill, scores)
         scores = scores * scale if before else scores
         scores = scores if keep is None else np.where(keep, scores, fill)
-        scores = _and(scores, bias)
-        weights = _weights(scores.astype("f4")).astype(q.dtype) if widened else _weights(scores)
+        scores = plus(scores, bias)
+        weights = weights_of(scores.astype("f4")).astype(q.dtype) if widened else weights_of(scores)
         return (weights if drop is None else weights * (drop * rescale)) @ v
 
     return evaluated(TERM.holes, facts, arrays, "b i e", formula)
@@ -251,55 +179,14 @@ def work(tape: Tape, match: Match) -> Work:
     return Work(flops, scores, read, tape.type_of(match.root).bytes)
 
 
-def _scores(q: Any, k: Any, mask: Any, scale: float, bias: Any = None) -> Any:
-    return _and(_and(q @ k.swapaxes(1, 2) * scale, mask), bias)
-
-
-def _and(scores: Any, term: Any) -> Any:
-    return scores if term is None else scores + term
-
-
-def _shifted(scores: Any) -> Any:
-    return scores - scores.max(-1, keepdims=True)
-
-
-def _weights(scores: Any) -> Any:
-    powers = np.exp(_shifted(scores))
-    return anchor(powers / powers.sum(-1, keepdims=True))
-
-
-_MASKS = {
-    keeps: "keeps", keeps_dropped: "keeps", hides: "hides", hides_dropped: "hides", keeps_before_scale: "keeps",
-    kept_twice: "keeps", keeps_shifted_twice: "keeps", hides_shifted_twice: "hides",
-}  # fmt: skip
-
-_ONE = frozenset(("mask",))
-_TWO = frozenset(("mask", "bias"))
-_KEEP = frozenset(("keep",))
-_DROP = frozenset(("drop",))
-_LATER = frozenset(("keep", "drop"))
-_FURTHER = frozenset(("bias", "keep", "drop"))
-_BOOLEAN = {"mask": "bool", "keep": "bool"}
-_NO_BIAS = frozenset(("bias", "keep"))
-
-
 def _sums(
-    formula: Any, excluded: frozenset[str] = _LATER, required: frozenset[str] = frozenset(), **options: Any
+    formula: Any, excluded: frozenset[str] = masks.LATER, required: frozenset[str] = frozenset(), **options: Any
 ) -> Any:
     """Gives the forms with no, one and two added terms; one that is a sum itself is taken whole, so it comes first."""
     return (
-        Form(formula, required=required, excluded=excluded | _NO_BIAS, **options),
-        Form(formula, required=required | _TWO, excluded=excluded, **options),
+        Form(formula, required=required, excluded=excluded | masks.NO_BIAS, **options),
+        Form(formula, required=required | masks.TWO, excluded=excluded, **options),
     )
-
-
-def _chosen(formula: Any) -> Form:
-    return Form(formula, required=_ONE, excluded=_LATER, constants=("fill",), dtypes=_BOOLEAN)
-
-
-def _dropped(formula: Any) -> Form:
-    constants = ("fill", "rescale")
-    return Form(formula, required=_ONE | _DROP, excluded=_NO_BIAS, constants=constants, dtypes=_BOOLEAN)
 
 
 TERM = Term(
@@ -321,56 +208,26 @@ TERM = Term(
         *_sums(unshifted),
         *_sums(normalised_late),
         *_sums(unshifted_late),
-        _chosen(keeps),
-        _chosen(hides),
-        Form(keeps_before_scale, required=_ONE, excluded=_FURTHER, constants=("fill",), dtypes=_BOOLEAN),
-        Form(
-            added_and_kept,
-            required=_ONE | _KEEP,
-            excluded=_DROP | {"bias"},
-            constants=("fill",),
-            dtypes={"keep": "bool"},
-        ),
-        Form(kept_twice, required=_ONE | _KEEP, excluded=_DROP | {"bias"}, constants=("fill",), dtypes=_BOOLEAN),
-        *_sums(dropped, _KEEP, _DROP, constants=("rescale",)),
-        _dropped(keeps_dropped),
-        _dropped(hides_dropped),
+        *masks.CHOOSING,
+        *_sums(dropped, masks.KEEP, masks.DROP, constants=("rescale",)),
+        *masks.CHOOSING_DROPPED,
         *_sums(widened_f16),
         *_sums(widened_bf16),
         *_sums(shifted_twice),
-        *(
-            Form(form, required=_ONE, excluded=_FURTHER, constants=("fill",), dtypes=_BOOLEAN)
-            for form in (keeps_shifted_twice, hides_shifted_twice)
-        ),
-        Form(
-            weighted, required=_ONE, excluded=_LATER, constants=("weight",)
-        ),  # else it would take the shift for a mask
+        *masks.CHOOSING_SHIFTED,
+        masks.WEIGHTED,  # else it would take the shift for a mask
     ),
     lookalikes=(
-        *(
-            Lookalike(
-                form,
-                "mask-multiplied",
-                "scores with one number in front, and a mask that is added or selects",
-                "scores multiplied by a value: where a mask is 0 a score becomes 0, not -inf",
-                required,
-                _FURTHER - required,
-                constants,
-            )
-            for form, required, constants in (
-                (mask_multiplied, _ONE, ()),
-                (mask_multiplied_and_added, _TWO, ("weight",)),
-            )
-        ),
+        *masks.MULTIPLIED,
         Lookalike(
             capped,
             "scores-capped",
             "the scores as they are, or with a term added",
             "scores that tanh keeps below a cap: no kernel has it",
-            excluded=_FURTHER,
+            excluded=masks.FURTHER,
             constants=("inside", "cap"),
         ),
-        *(epsilon_in_sum(form, "the weights divided by their sum", _FURTHER) for form in (guarded, guarded_late)),
+        *(epsilon_in_sum(form, "the weights divided by their sum", masks.FURTHER) for form in (guarded, guarded_late)),
     ),
     free=frozenset(MASKS),
     raw=frozenset(("q", "k", "v", "drop")),
