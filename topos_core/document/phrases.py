@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
+from topos_core.document.figures import basis, figure
+
 if TYPE_CHECKING:  # servers say these sentences, and load no NumPy
     from topos_core.plan.decision import Number
     from topos_core.tape.tape import ObservationKind
@@ -20,53 +22,6 @@ _READERS: Final[dict[ObservationKind, str]] = {
     "hook": "a forward hook",
     "kept": "a kept reference",
 }
-_TIMES: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
-_SIZES: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-_COUNTS: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-_PLURALS: Final = {"flop": "flops", "call": "calls", "op": "ops", "value": "values"}
-
-
-# -- figures
-
-
-def figure(number: Number) -> str:
-    """Writes a number with its unit: `4.12 us`, `256 KiB`, `1.05 Mflops`."""
-    value = number.value
-    match number.unit:
-        case "second":
-            return _scaled(value, _TIMES, "0 s")
-        case "byte":
-            return f"{value:.0f} B" if abs(value) < 1 << 10 else _scaled(value, _SIZES, "0 B")
-        case "share":
-            return f"{value:.2g}"
-    unit = number.unit if abs(value) == 1 else _PLURALS.get(number.unit, number.unit)
-    if abs(value) < 10_000:
-        return f"{value:g} {unit}".rstrip()
-    return _scaled(value, _COUNTS, "0") + unit
-
-
-def with_basis(number: Number, machine: str) -> str:
-    """Writes a number and how it is known; predicted ones name their machine profile."""
-    return f"{figure(number)} ({basis(number, machine)})"
-
-
-def basis(number: Number, machine: str) -> str:
-    """Says how a number is known."""
-    return f"modelled, {machine}" if number.basis == "modelled" else number.basis
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
-
-
-def _scaled(value: float, scales: Sequence[tuple[float, str]], zero: str) -> str:
-    if value == 0:
-        return zero
-    for scale, unit in scales:
-        if abs(value) >= scale:
-            return f"{value / scale:.3g} {unit}"
-    scale, unit = scales[-1]
-    return f"{value / scale:.3g} {unit}"
 
 
 # -- headlines and reasons
@@ -202,51 +157,6 @@ def would_cost(price: Number, machine: str) -> str:
     if price.value <= 0:
         return f"reading it costs no time ({basis(price, machine)})"
     return f"reading it costs about {figure(price)} per run ({basis(price, machine)})"
-
-
-def flips(of: Literal["efficiency", "start"], now: Number, at: Number, machine: str) -> str:
-    """Says under which condition, all else equal, a region that is declined by cost would be taken."""
-    if of == "efficiency":
-        need, have = f"reached more than {_percent(at.value)} of the roofline", _percent(now.value)
-    else:
-        need, have = f"took less than {figure(at)} to start", figure(now)
-    return f"flips if its kernel {need}, now {have} ({basis(at, machine)})"
-
-
-def flips_never(at_roofline: Number, at_once: Number, before: Number, machine: str) -> str:
-    """Says that neither term of a kernel's predicted time makes it faster than the recorded ops."""
-    return (
-        f"nothing alone flips it: its kernel would take {figure(at_roofline)} at the whole roofline and {figure(at_once)} if it"
-        f" started at once, the recorded ops {figure(before)} ({basis(before, machine)})"
-    )
-
-
-def flips_not_observed(value: str, by: str) -> str:
-    """Says that an observation would block a region that is declined by cost."""
-    return f"no faster kernel alone flips it: {value} is read by {by}, and it never computes that"
-
-
-def flips_not_itself() -> str:
-    """Says that a region that is declined by cost would have to run before itself."""
-    return "no faster kernel flips it: what reads one of its results feeds it again"
-
-
-def flips_not_cycle() -> str:
-    """Says that with a region that is declined by cost others could not all be taken."""
-    return "no faster kernel alone flips it: regions here would wait for each other, and the one that saves least is not taken"
-
-
-def flips_not_covered(winner: str, place: str) -> str:
-    """Says that another region goes first, whatever one that is declined by cost would save."""
-    return f"no faster kernel flips it: {winner} at {place} claims some of its ops and goes first"
-
-
-def flips_not_outbid(winner: str, place: str, needed: Number, most: Number, machine: str) -> str:
-    """Says that a region that is declined by cost would have to save more than its kernel could."""
-    return (
-        f"nothing alone flips it: it would have to save more than {figure(needed)}, since {winner} at {place} claims some of"
-        f" its ops, and its kernel could save {figure(most)} ({basis(needed, machine)})"
-    )
 
 
 def traffic(before: Number, after: Number) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, assert_never
 
-from topos_core.document import facts, phrases
+from topos_core.document import facts, flips, phrases
 from topos_core.document.display import display
 from topos_core.document.places import Places, written
 from topos_core.document.region import number
@@ -130,7 +130,7 @@ class Wording:
         if isinstance(d.flip, Firm):
             return {"text": self._firm(d.flip), "of": None, "now": None, "at": None}
         of, now, at = d.flip
-        text = phrases.flips(of, now, at, self.plan.machine.name)
+        text = flips.by(of, now, at, self.plan.machine.name)
         return {"text": text, "of": of, "now": number(now), "at": number(at)}
 
     def _firm(self, firm: Firm) -> str:
@@ -138,20 +138,20 @@ class Wording:
         match firm.why:
             case "slow":
                 at_roofline, at_once, before = firm.numbers
-                return phrases.flips_never(at_roofline, at_once, before, machine)
+                return flips.never(at_roofline, at_once, before, machine)
             case "observed":
-                return phrases.flips_not_observed(self.places.called(firm.value), self.reader(firm.row))
+                return flips.not_observed(self.places.called(firm.value), self.reader(firm.row))
             case "itself":
-                return phrases.flips_not_itself()
+                return flips.not_itself()
             case "cycle":
-                return phrases.flips_not_cycle()
+                return flips.not_cycle()
             case "rival":
                 winner = self.by_id[firm.rival or ""].match
                 title, place = facts.title(winner.pattern, winner.facts), written(self.places.value(winner.root))
                 if not firm.numbers:
-                    return phrases.flips_not_covered(title, place)
+                    return flips.not_covered(title, place)
                 needed, most = firm.numbers
-                return phrases.flips_not_outbid(title, place, needed, most, machine)
+                return flips.not_outbid(title, place, needed, most, machine)
         assert_never(firm.why)
 
     def action(self, d: Decision) -> str | None:

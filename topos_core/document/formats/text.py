@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from topos_core.document import facts, phrases
+from topos_core.document import facts, figures, phrases
 from topos_core.document.ranking import VERDICTS, is_left
 from topos_core.plan.decision import Number
 
@@ -90,17 +90,17 @@ def _totals(document: Document, machine: str) -> list[str]:
     lines = []
     for name, title in (("seconds", "time"), ("calls", "calls")):
         before, after = _number(recorded[name]), _number(planned[name])
-        lines.append(f"  {title} {phrases.figure(before)} -> {phrases.with_basis(after, machine)}")
+        lines.append(f"  {title} {figures.figure(before)} -> {figures.with_basis(after, machine)}")
     before, after = (
         Number(side["bytes_read"]["value"] + side["bytes_written"]["value"], "byte", "counted")
         for side in (recorded, planned)
     )
-    lines.append(f"  traffic {phrases.figure(before)} -> {phrases.with_basis(after, machine)}")
+    lines.append(f"  traffic {figures.figure(before)} -> {figures.with_basis(after, machine)}")
     live = document["liveness"]
     before, after = (Number(live[name], "byte", "counted") for name in ("recorded_peak_bytes", "peak_bytes"))
-    lines.append(f"  peak {phrases.figure(before)} -> {phrases.with_basis(after, machine)}")
+    lines.append(f"  peak {figures.figure(before)} -> {figures.with_basis(after, machine)}")
     if live.get("arena_bytes") is not None:
-        lines.append(f"  arena {phrases.with_basis(Number(live['arena_bytes'], 'byte', 'counted'), machine)}")
+        lines.append(f"  arena {figures.with_basis(Number(live['arena_bytes'], 'byte', 'counted'), machine)}")
     apart = live.get("spared_bytes", {})
     if apart:
         lines.append(f"  layouts {phrases.layouts(len(apart), Number(sum(apart.values()), 'byte', 'counted'))}")
@@ -200,7 +200,7 @@ def figures_of(region: Document, machine: str) -> list[str]:
     """Writes every figure of a region's cost, a line each, with its unit and how it is known."""
     return [
         f"{name.replace('seconds', 'time').replace('_', ' ')}: "
-        + ("not finite" if data["value"] is None else phrases.with_basis(_number(data), machine))
+        + ("not finite" if data["value"] is None else figures.with_basis(_number(data), machine))
         for name, data in region["cost"].items()
     ]
 
