@@ -12,7 +12,7 @@ from topos_core import nn
 from topos_core.kernels.convolution import winograd as by_tiles
 from topos_core.kernels.convolution.engine import NO_LIMITS
 from topos_core.kernels.convolution.geometry import Problem
-from topos_core.kernels.convolution.winograd import PRODUCTS, Winograd, pays, transformed
+from topos_core.kernels.convolution.winograd import LARGE, SMALL, Winograd, form_of, transformed
 from topos_core.kernels.envelope_table import RELATIVE
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of
@@ -20,6 +20,7 @@ from topos_core.kernels.vocabulary.blocks import WINOGRAD
 from topos_core.matching.facts import Window
 
 LANES = host().lanes("f32")
+EACH_FORM = pytest.mark.parametrize("form", [LARGE, SMALL], ids=["large tiles", "small tiles"])
 
 
 def problem(batch, channels, rows, image, pads=((1, 1), (1, 1)), size=3, stride=1):
@@ -46,6 +47,7 @@ def check(
     residual_last=False,
     low=-np.inf,
     activation="none",
+    form=LARGE,
 ):
     described = problem(batch, channels, rows, image, pads)
     random = np.random.default_rng(0)
@@ -64,7 +66,7 @@ def check(
     if added is not None and residual_last:
         exact = exact + added
     out = np.full(exact.shape, np.nan, np.float32)
-    engine = Winograd(described, "f32", (low, np.inf), activation, residual_last)
+    engine = Winograd(described, "f32", (low, np.inf), activation, residual_last, form)
     assert run(engine, x, kernel, scale, shift, added, out, threads)
     np.testing.assert_allclose(out, exact, rtol=0, atol=bound * max(1.0, float(np.abs(scale).max())))
     return out
@@ -72,7 +74,7 @@ def check(
 
 def run(engine, x, kernel, scale, shift, added, out, threads=1):
     left = np.ascontiguousarray(kernel.reshape(kernel.shape[0], -1))
-    tiles = transformed(left, engine.problem)
+    tiles = transformed(left, engine.problem, engine.form)
     strides = [stride // 4 for stride in x.strides]
     image = (strides[0], strides[1], 0, strides[2], strides[3])
     placed = [stride // 4 for stride in out.strides]
@@ -87,18 +89,22 @@ def run(engine, x, kernel, scale, shift, added, out, threads=1):
     return engine.run(image, (placed[0], 0, placed[1], 0, placed[2], placed[3]), given, threads)
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_any_extent_channel_count_and_pad_gives_the_formula(data):
+@EACH_FORM
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_any_extent_channel_count_and_pad_gives_the_formula(form, data):
     low = st.integers(-1, 2)
     pads = tuple((data.draw(low), data.draw(low)) for _ in range(2))
     image = tuple(data.draw(st.integers(5, 21)) for _ in range(2))
-    check(data.draw(st.integers(1, 3)), data.draw(st.integers(1, 20)), data.draw(st.integers(1, 19)), image, pads)
+    batch, channels, rows = (data.draw(st.integers(1, most)) for most in (3, 20, 19))
+    check(batch, channels, rows, image, pads, form=form)
 
 
-@pytest.mark.parametrize("width", [4 * LANES - 1, 4 * LANES, 4 * LANES + 1, 8 * LANES + 5])
-def test_tails_of_registers_of_tiles(width):
-    check(1, 3, 5, (6, width))
+@EACH_FORM
+@pytest.mark.parametrize("more", [-1, 0, 1, 5])
+def test_tails_of_registers_of_tiles(form, more):
+    check(1, 3, 5, (6, form.side * LANES + more), form=form)
+    check(1, 3, 5, (6, 2 * form.side * LANES + more), form=form)
 
 
 DENORMAL = np.float32(1e-40)
@@ -116,12 +122,15 @@ class Poisoned(Scratch):
         self.made.append(self)
 
 
-@pytest.mark.parametrize("image", [(4 * down, 4 * across) for across in (5, 7, LANES + 1) for down in range(1, 10)])
-def test_no_product_is_made_of_what_scratch_memory_held(image, monkeypatch):
+@EACH_FORM
+@pytest.mark.parametrize("down", range(1, 10))
+@pytest.mark.parametrize("across", [5, 7, LANES + 1])
+def test_no_product_is_made_of_what_scratch_memory_held(form, down, across, monkeypatch):
+    image = (form.side * down, form.side * across)
     monkeypatch.setattr(by_tiles, "Scratch", Poisoned)
     monkeypatch.setattr(Poisoned, "made", [])
     channels, rows = 3, 5
-    engine = Winograd(problem(1, channels, rows, image), "f32", NO_LIMITS, "none", False)
+    engine = Winograd(problem(1, channels, rows, image), "f32", NO_LIMITS, "none", False, form)
     x, out = np.ones((1, channels, *image), np.float32), np.empty((1, rows, *image), np.float32)
     kernel, ones = np.ones((rows, channels, 3, 3), np.float32), np.ones(rows, np.float32)
     assert run(engine, x, kernel, ones, ones, None, out)
@@ -129,41 +138,46 @@ def test_no_product_is_made_of_what_scratch_memory_held(image, monkeypatch):
     words = dict(zip(WINOGRAD, cut.block, strict=False))
     pitch, at = words["right_pitch"], scratch.address + words["right_at"] - address_of(scratch.owner)
     product = channels * pitch + LANES  # a register behind each product's operands
-    operands = scratch.owner[at : at + 4 * PRODUCTS * product].view(np.float32).reshape(PRODUCTS, product)
-    read = operands[:, : channels * pitch].reshape(PRODUCTS, channels, pitch)
+    operands = scratch.owner[at : at + 4 * form.products * product].view(np.float32).reshape(form.products, product)
+    read = operands[:, : channels * pitch].reshape(form.products, channels, pitch)
     tiles = min(words["block_rows"], engine.down) * engine.across
     read = read[:, :, : -(-tiles // LANES) * LANES]
     assert not np.any((read != 0) & (np.abs(read) < np.finfo(np.float32).tiny))
 
 
+@EACH_FORM
 @pytest.mark.parametrize("rows", [7, 8, 9])
-def test_tails_of_rows(rows):
-    check(2, 5, rows, (9, 14))
+def test_tails_of_rows(form, rows):
+    check(2, 5, rows, (9, 14), form=form)
 
 
+@EACH_FORM
 @pytest.mark.parametrize("residual_last", [False, True])
 @pytest.mark.parametrize("activation", ["none", "silu"])
-def test_every_epilogue_in_the_recorded_order(residual_last, activation):
-    check(1, 6, 9, (13, 11), residual=True, residual_last=residual_last, low=0.0, activation=activation)
-    check(1, 6, 9, (13, 11), residual=None, low=0.0, activation=activation)
+def test_every_epilogue_in_the_recorded_order(form, residual_last, activation):
+    check(1, 6, 9, (13, 11), residual=True, residual_last=residual_last, low=0.0, activation=activation, form=form)
+    check(1, 6, 9, (7, 7), residual=True, residual_last=residual_last, low=0.0, activation=activation, form=form)
+    check(1, 6, 9, (13, 11), residual=None, low=0.0, activation=activation, form=form)
 
 
 @pytest.mark.parametrize(
     ("batch", "rows", "extents"), [(3, 16, (20, 20)), (1, 45, (14, 15)), (1, 16, (13, 13)), (1, 130, (16, 16))]
 )
-def test_the_number_of_threads_changes_no_bit(batch, rows, extents):
-    results = [check(batch, 16, rows, extents, threads=threads) for threads in (1, 2, 4)]
+@EACH_FORM
+def test_the_number_of_threads_changes_no_bit(form, batch, rows, extents):
+    results = [check(batch, 16, rows, extents, threads=threads, form=form) for threads in (1, 2, 4)]
     assert all(np.array_equal(results[0], other) for other in results)
 
 
+@EACH_FORM
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38])
-def test_what_is_not_finite_is_told_so_that_the_direct_kernel_runs(value):
+def test_what_is_not_finite_is_told_so_that_the_direct_kernel_runs(form, value):
     described = problem(1, 4, 4, (9, 9))
     x = np.ones((1, 4, 9, 9), np.float32)
     x[0, 2, 4, 4] = value
     kernel, ones = np.ones((4, 4, 3, 3), np.float32), np.ones(4, np.float32)
     out = np.zeros((1, 4, 9, 9), np.float32)
-    assert not run(Winograd(described, "f32", NO_LIMITS, "none", False), x, kernel, ones, ones, None, out)
+    assert not run(Winograd(described, "f32", NO_LIMITS, "none", False, form), x, kernel, ones, ones, None, out)
 
 
 def program(channels=32, image=24, rows=32):
@@ -204,11 +218,25 @@ def test_a_run_with_infinities_gives_what_was_recorded():
 def test_kernels_given_per_run_other_windows_and_few_channels_stay_direct():
     tape = tp.trace(lambda x, w: nn.conv2d(x, w, padding=1), tp.f32[1, 32, 24, 24], tp.f32[32, 32, 3, 3])
     assert [one.kernel.split()[0] for one in tp.plan(tape).taken] == ["direct"]
-    assert pays(problem(1, 64, 64, (56, 56)))
-    assert not pays(problem(1, 64, 64, (56, 56), size=5))
-    assert not pays(problem(1, 64, 64, (56, 56), stride=2))
-    assert not pays(problem(1, 3, 64, (56, 56)))
-    assert not pays(problem(1, 512, 512, (7, 7)))
+    assert form_of(problem(1, 64, 64, (56, 56), size=5)) is None
+    assert form_of(problem(1, 64, 64, (56, 56), stride=2)) is None
+    assert form_of(problem(1, 3, 64, (56, 56))) is None
+
+
+def test_small_images_get_small_tiles():
+    assert form_of(problem(1, 64, 64, (56, 56))) is LARGE
+    assert form_of(problem(8, 512, 512, (7, 7))) is LARGE
+    assert form_of(problem(1, 512, 512, (7, 7))) is SMALL
+    assert form_of(problem(1, 512, 512, (4, 4))) is None  # not a register of tiles
+    weight = np.random.default_rng(0).standard_normal((512, 512, 3, 3)).astype(np.float32)
+    tape = tp.trace(lambda x: nn.relu(nn.conv2d(x, weight, padding=1)), tp.f32[1, 512, 7, 7])
+    x = np.random.default_rng(1).standard_normal((1, 512, 7, 7)).astype(np.float32)
+    plan = tp.plan(tape)
+    (taken,) = plan.taken
+    assert taken.kernel.startswith("Winograd F(2x2, 3x3)")
+    exact = np.maximum(formula(x, weight, ((1, 1), (1, 1))), 0)
+    error = np.abs(plan.run(x) - exact).max()
+    assert 0 < error <= 2 * RELATIVE["conv_bn_activation"]["f32"] * exact.max()  # that of the direct kernel
 
 
 def test_the_listing_of_a_region_shows_the_kernel_that_runs():

@@ -1,7 +1,7 @@
-"""Convolves 3x3 windows by Winograd's F(4x4, 3x3): 36 products for 16 results of 144.
+"""Convolves 3x3 windows by Winograd's F(4x4, 3x3), 36 products for 16 results of 144, or F(2x2, 3x3), 16 for 4 of 36.
 
 An item is a block of tile rows: their operands are made for all channels, then for a few rows of the left operand at a
-time all 36 contractions run in register tiles and are turned into results at once, so that sums never leave the cache.
+time all contractions run in register tiles and are turned into results at once, so that sums never leave the cache.
 
 Lanes that no tile fills are zero: what happens to lie in scratch memory may be too small a number for the usual form
 (denormal), and Intel's processors take a hundred times as long for a product with one in any lane.
@@ -16,7 +16,7 @@ from numba.extending import register_jitable
 
 from topos_core.kernels.host import Host
 from topos_core.kernels.tiles import tiles
-from topos_core.kernels.vocabulary.blocks import TILE, WINOGRAD
+from topos_core.kernels.vocabulary.blocks import OVERLAP, TILE, WINOGRAD
 from topos_core.kernels.vocabulary.emitter import Emitter
 from topos_core.kernels.vocabulary.memory import call, loader, reader, smaller, word, writer
 from topos_core.kernels.vocabulary.rows import row_map
@@ -31,17 +31,22 @@ get = reader(WINOGRAD)
 put = writer(TILE)
 
 
-def kernel(host: Host, dtype: str) -> Any:
-    """Makes the kernel (block, worker) of a `WINOGRAD` block."""
-    scalar = SCALARS[dtype]
+def kernel(host: Host, dtype: str, rows_of_a_tile: str) -> Any:
+    """Makes the kernel (block, worker) of a `WINOGRAD` block; results come in tiles of so many rows."""
+    scalar, side = SCALARS[dtype], int(rows_of_a_tile)
+    products = (side + OVERLAP) ** 2
     size, lanes = scalar.bytes, host.lanes(dtype)
     tall, widest = tiles(host).tall, tiles(host).tall_vectors
     load = loader(scalar)
-    forward, backward, blank = forward_of(host, scalar), backward_of(host, scalar), blank_of(host, scalar)
+    forward, backward, blank = (
+        forward_of(host, scalar, side),
+        backward_of(host, scalar, side),
+        blank_of(host, scalar, side),
+    )
     affine = row_map(host, scalar, (1,), _affine, values=2)
-    forward_two = forward_pair(host, scalar)
-    finish = finishing(host, scalar) if host.masked else _nothing
-    finish_two = finishing(host, scalar, 2) if host.masked else _nothing
+    forward_two = forward_pair(host, scalar, side)
+    finish = finishing(host, scalar, side) if host.masked else _nothing
+    finish_two = finishing(host, scalar, side, 2) if host.masked else _nothing
     masked = int(host.masked)
     clamp = row_map(host, scalar, (1,), _clamp, values=2)
     plus = row_map(host, scalar, (1, 1), lambda emitter, operands: emitter.add(*operands))
@@ -57,7 +62,7 @@ def kernel(host: Host, dtype: str) -> Any:
         across, channels, rows = get(args, "across"), get(args, "channels"), get(args, "rows")
         pitch, right_pitch = get(args, "pitch"), get(args, "right_pitch")
         right_apart, sums_apart = (channels * right_pitch + lanes) * size, tall * right_pitch * size
-        line = (across + lanes - 1) // lanes * lanes * 4
+        line = (across + lanes - 1) // lanes * lanes * side
         width, table, limits = get(args, "width"), get(args, "tiles"), get(args, "limits")
         low, high, checks = load(limits, 0), load(limits, 1), get(args, "checks") + worker * 64
         residual, last_of_all = get(args, "residual"), get(args, "residual_last")
@@ -80,25 +85,25 @@ def kernel(host: Host, dtype: str) -> Any:
                 while tile_row < last:
                     image = tile_row // get(args, "down")
                     source = get(args, "planes") + (image * channels + channel) * get(args, "plane") * size
-                    source += (tile_row - image * get(args, "down")) * 4 * pitch * size
+                    source += (tile_row - image * get(args, "down")) * side * pitch * size
                     target = right + (channel * right_pitch + (tile_row - first) * across) * size
                     if few and tile_row + 1 < last:
                         image = (tile_row + 1) // get(args, "down")
                         other = get(args, "planes") + (image * channels + channel) * get(args, "plane") * size
-                        other += (tile_row + 1 - image * get(args, "down")) * 4 * pitch * size
+                        other += (tile_row + 1 - image * get(args, "down")) * side * pitch * size
                         forward_two(source, other, pitch, target, target + across * size, right_apart)
                         tile_row += 2
                         continue
                     for tile in range(0, across, lanes):
-                        forward(source + tile * 4 * size, pitch, target + tile * size, right_apart)
+                        forward(source + tile * side * size, pitch, target + tile * size, right_apart)
                     tile_row += 1
                 if filled < vectors * lanes:  # what this reaches of the next channel is written after it
                     blank(right + (channel * right_pitch + filled) * size, right_apart)
             for row in range(first_row, smaller(rows, first_row + get(args, "split_rows")), tall):
                 present = smaller(tall, rows - row)
                 put(block, "rows", present)
-                for product in range(36):
-                    left = get(args, "left") + (row * 36 + product * tall) * channels * size
+                for product in range(products):
+                    left = get(args, "left") + (row * products + product * tall) * channels * size
                     put(block, "left", left)
                     put(block, "ahead", left + tall * channels * size)  # the next product's, in one stream
                     put(block, "ahead_step", tall * size)
@@ -117,14 +122,14 @@ def kernel(host: Host, dtype: str) -> Any:
                         tile_row += 1
                         source = sums + (part * right_pitch + (tile_row - first) * across) * size
                         image = tile_row // get(args, "down")
-                        top = (tile_row - image * get(args, "down")) * 4
+                        top = (tile_row - image * get(args, "down")) * side
                         place = image * get(args, "out_batch") + (row + part) * get(args, "out_row")
                         place = (place + top * get(args, "out_height")) * size
-                        height = smaller(4, get(args, "height") - top)
+                        height = smaller(side, get(args, "height") - top)
                         if fused and few and tile_row + 1 < last:
                             tile_row += 1
                             image = tile_row // get(args, "down")
-                            top = (tile_row - image * get(args, "down")) * 4
+                            top = (tile_row - image * get(args, "down")) * side
                             at = image * get(args, "out_batch") + (row + part) * get(args, "out_row")
                             at = (at + top * get(args, "out_height")) * size
                             finish_two(
@@ -133,7 +138,7 @@ def kernel(host: Host, dtype: str) -> Any:
                                 get(args, "out") + place,
                                 get(args, "out") + at,
                                 height,
-                                smaller(4, get(args, "height") - top),
+                                smaller(side, get(args, "height") - top),
                                 residual + place if residual != 0 else 0,
                                 residual + at if residual != 0 else 0,
                                 sums_apart,
@@ -149,7 +154,7 @@ def kernel(host: Host, dtype: str) -> Any:
                             continue
                         if fused:
                             for tile in range(0, across, lanes):
-                                at = place + tile * 4 * size
+                                at = place + tile * side * size
                                 finish(
                                     source + tile * size,
                                     get(args, "out") + at,
@@ -159,7 +164,7 @@ def kernel(host: Host, dtype: str) -> Any:
                                     get(args, "out_height"),
                                     across - tile,
                                     checks,
-                                    width - tile * 4,
+                                    width - tile * side,
                                     factor,
                                     summand,
                                     low,
@@ -168,7 +173,12 @@ def kernel(host: Host, dtype: str) -> Any:
                             continue
                         for tile in range(0, across, lanes):
                             backward(
-                                source + tile * size, sums_apart, lines + tile * 4 * size, line, across - tile, checks
+                                source + tile * size,
+                                sums_apart,
+                                lines + tile * side * size,
+                                line,
+                                across - tile,
+                                checks,
                             )
                         for k in range(height):
                             values = lines + k * line * size

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from topos_core.kernels.convolution.geometry import problem
-from topos_core.kernels.convolution.winograd import pays
+from topos_core.kernels.convolution.winograd import Form, form_of
 from topos_core.matching.facts import ConvolutionFacts
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -15,11 +15,11 @@ WINOGRAD: Final = "winograd"
 """What a request's `off` calls these kernels."""
 
 
-def by_tiles(tape: Tape, match: Match, facts: ConvolutionFacts, off: Collection[str]) -> bool:
-    """Tells whether a match is run by Winograd's tiles."""
+def by_tiles(tape: Tape, match: Match, facts: ConvolutionFacts, off: Collection[str]) -> Form | None:
+    """Gives Winograd's tiles that run a match; None where the direct kernel does."""
     if WINOGRAD in off or tape.ops[match.root].type.dtype != "f32" or len(facts.windows) > 3:
-        return False
-    return known_beforehand(tape, match.bindings["kernel"]) and pays(problem(facts))
+        return None
+    return form_of(problem(facts)) if known_beforehand(tape, match.bindings["kernel"]) else None
 
 
 def known_beforehand(tape: Tape, value: int) -> bool:

@@ -25,7 +25,7 @@ DEPTHWISE_EFFICIENCY: Final = 0.25
 """Share of the peak of a window's sums: one row has no reuse, so it is bound by loads."""
 LANES: Final = {"f32": 16, "f64": 8, "f16": 16, "bf16": 16}
 """Lanes that the estimate counts with; fixed, so that a verdict never depends on the machine that asks."""
-TILED: Final = "Winograd F(4x4, 3x3), register tiles; direct where a result is not finite"
+TILED: Final = "Winograd F({0}x{0}, 3x3), register tiles; direct where a result is not finite"
 TILED_EFFICIENCY: Final = 0.6
 """Share of the peak that products and transforms reach together: 0.55 to 0.65 (`python -m benchmarks --only conv3_56 conv3_28`)."""
 
@@ -47,19 +47,19 @@ def offer_convolution(
     tiled = by_tiles(tape, match, facts, terms.off)
     counted = _counted(facts, _lanes(tape, match))
     whole = counted.whole
-    cost = Cost(products_of(whole), TILED_EFFICIENCY) if tiled else counted.cost
+    cost = Cost(products_of(whole, tiled), TILED_EFFICIENCY) if tiled else counted.cost
     kernel, root = tape.ops[match.bindings["kernel"]].type, tape.ops[match.root].type
     labels = ("b", "g", "f", *(role for role in whole.roles if role))
 
     def stages() -> tuple[Stage, ...]:
-        runs = [whole_tiles(whole)] if tiled else [phase.problem for phase in phases_of(whole)] or [whole]
-        image = read_image(root.dtype, facts, whole, runs, tiled)
+        runs = [whole_tiles(whole, tiled)] if tiled else [phase.problem for phase in phases_of(whole)] or [whole]
+        image = read_image(root.dtype, facts, whole, runs, tiled is not None)
         return (convolution_stage(facts, root, image, labels, "residual" in match.bindings),)
 
     return _priced(
-        tape, match, terms, kernel=TILED if tiled else counted.kernel, measured_as=WINOGRAD if tiled else match.pattern,
+        tape, match, terms, kernel=TILED.format(tiled.side) if tiled else counted.kernel, measured_as=WINOGRAD if tiled else match.pattern,
         cost=cost._replace(flops=cost.flops + extra_flops) if extra_flops else cost, transcendentals=transcendentals,
-        extra_bytes=extra_bytes + (3 * kernel.bytes if tiled else 0),
+        extra_bytes=extra_bytes + (kernel.bytes * (tiled.products - 9) // 9 if tiled else 0),
         planes=counted.plane_elements * _computed_bytes(tape, match), stages=Stages(stages),
         apart=Written(facts.result, labels) if _writes_apart(whole, root.dtype) else None,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from topos_core.cost.memory import contiguous_strides
 from topos_core.kernels.convolution.engine import Engine, Epilogue, Operands
 from topos_core.kernels.convolution.geometry import Problem, problem
 from topos_core.kernels.convolution.phases import Phases, phases_of
-from topos_core.kernels.convolution.winograd import Winograd, transformed
+from topos_core.kernels.convolution.winograd import Form, Winograd, transformed
 from topos_core.kernels.known import Known
 from topos_core.kernels.launch import address_of
 from topos_core.kernels.layouts import arrange, restore
@@ -170,12 +170,12 @@ def make_runner(
     factors: tuple[np.ndarray, np.ndarray] | None,
     epilogue: Epilogue,
     residual: str | None,
-    tiled: bool = False,
+    tiled: Form | None = None,
     margins: Margins | None = None,
 ) -> Runner:
     """Builds the engine and packs what is known: the kernel, and the f64 scale and shift per channel.
 
-    `tiled` asks for Winograd's tiles, which need a kernel that is known; `margins` tells in which planes the image lies.
+    `tiled` are Winograd's tiles, which need a kernel that is known; `margins` tells in which planes the image lies.
     """
     convolution = problem(facts)
     computed = "f64" if dtype == "f64" else "f32"
@@ -185,8 +185,9 @@ def make_runner(
     left = None if kernel is None else kernel_rows(kernel, facts, running)
     winograd = tiles = None
     if tiled and left is not None:
-        winograd = Winograd(convolution, computed, epilogue.limits, epilogue.activation, epilogue.residual_last)
-        tiles = transformed(left, convolution)
+        after = epilogue.limits, epilogue.activation, epilogue.residual_last
+        winograd = Winograd(convolution, computed, *after, tiled)
+        tiles = transformed(left, convolution, tiled)
     dense = phases_of(convolution)
     phases = Phases(convolution, dense, computed, epilogue) if dense else None
     engine = Engine(convolution, computed, epilogue)

@@ -1,6 +1,7 @@
-"""Convolutions of 3x3 windows by Winograd's F(4x4, 3x3): a quarter of the products, and ten times the rounding error.
+"""Convolutions of 3x3 windows by Winograd's F(4x4, 3x3) or F(2x2, 3x3): a quarter of the products, or four ninths.
 
-Worth it where there are many channels and at least a register of tiles (`pays`). What is not finite spreads over a whole
+Worth it where there are many channels and at least a register of tiles (`form_of`); small images have that many of the small
+tiles alone. The large ones have ten times the rounding error of the direct kernel. What is not finite spreads over a whole
 tile here, so every sum is looked at: where one is not finite, the caller runs the direct kernel, which gives what was
 recorded.
 """
@@ -23,69 +24,117 @@ from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spac
 from topos_core.kernels.library import kernel
 from topos_core.kernels.margins import Margins
 from topos_core.kernels.tiles import tiles
-from topos_core.kernels.vocabulary.blocks import PLANES, TILE, WINOGRAD
+from topos_core.kernels.vocabulary.blocks import OVERLAP, PLANES, TILE, WINOGRAD
 from topos_core.tape.type import numpy_dtype
 
-SIDE: Final = 4
-PRODUCTS: Final = 36
 LARGEST_CHAIN: Final = 512
 """Channels: their products are added in one chain."""
 LEAST_CHANNELS: Final = 16
 """Below so many channels or rows the transforms cost more than the products that they save."""
+LANES: Final = 16
+"""Of a register, in estimates: a plan is the same on every machine."""
+SHORT: Final = 8
+"""What a tile costs beside its products, in steps."""
+IMAGE: Final = 11.0
+"""Flops at the peak that a transform takes as long as, per product and input channel of a tile."""
+RESULT: Final = 8.3
+"""The same per output channel."""
 BALANCE: Final = 6.0
-"""Flops of one processor per byte that it streams from memory; the transformed kernel is four times the kernel."""
+"""Flops of one processor per byte that it streams from memory; the transformed kernel is four times the kernel, or 16 ninths."""
 RIGHT_BYTES: Final = 1280 << 10
 """Of the transformed image per item: it is read once for every few rows of the kernel, from the second-level cache and the next."""
 
 _W: Final = {name: place for place, name in enumerate(WINOGRAD)}
 _P: Final = {name: place for place, name in enumerate(PLANES)}
-_G: Final = np.array(
-    [[1 / 4, 0, 0], [-1 / 6] * 3, [-1 / 6, 1 / 6, -1 / 6], [1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]]
-)
 
 
-def pays(convolution: Problem) -> bool:
-    """Tells whether the transforms are estimated to cost less than the products that they save."""
+class Form(NamedTuple):
+    """A size of tiles.
+
+    Args:
+        side: Rows and columns of a result tile.
+        spread: f64[side + 2, 3]: a kernel's taps along one axis to factors.
+        image_flops, result_flops: Of the transforms of a tile, per input and per output channel.
+    """
+
+    side: int
+    spread: np.ndarray
+    image_flops: int
+    result_flops: int
+
+    @property
+    def products(self) -> int:
+        """Counts a tile's products."""
+        return (self.side + OVERLAP) ** 2
+
+    def tiles(self, convolution: Problem) -> tuple[int, int]:
+        """Counts the rows of tiles of a result and the tiles of such a row."""
+        height, width = convolution.result[1:]
+        return -(-height // self.side), -(-width // self.side)
+
+
+LARGE: Final = Form(
+    4,
+    np.array(
+        [
+            [1 / 4, 0, 0], [-1 / 6] * 3, [-1 / 6, 1 / 6, -1 / 6], [1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6],
+            [0, 0, 1],
+        ]
+    ),
+    160, 110,
+)  # fmt: skip
+SMALL: Final = Form(2, np.array([[1, 0, 0], [1 / 2] * 3, [1 / 2, -1 / 2, 1 / 2], [0, 0, 1]]), 32, 24)
+FORMS: Final = (LARGE, SMALL)
+
+
+def form_of(convolution: Problem) -> Form | None:
+    """Chooses the tiles whose transforms are estimated to cost less than the products that they save; None where none do."""
     depth, *sliding = convolution.windows
     plain = all(w.size == 3 and w.stride == w.dilation == w.base_dilation == 1 for w in sliding)
     if not plain or depth.size != 1 or convolution.image[0] != 1 or convolution.groups != 1:
-        return False
-    rows, channels = convolution.rows, convolution.channels
-    if min(rows, channels) < LEAST_CHANNELS or channels > LARGEST_CHAIN:
-        return False
+        return None
+    if min(convolution.rows, convolution.channels) < LEAST_CHANNELS or convolution.channels > LARGEST_CHAIN:
+        return None
+    least, form = min(((_estimate(convolution, form), form) for form in FORMS), key=lambda one: one[0])
     height, width = convolution.result[1:]
-    count = convolution.batch * math.ceil(height / SIDE) * math.ceil(width / SIDE)
-    lanes = 16
-    if count < lanes:
-        return False
-    registers = math.ceil(count / lanes) * lanes
-    direct = 18.0 * rows * channels * convolution.batch * height * width
-    around = math.ceil(math.ceil(width / SIDE) / lanes) * lanes / math.ceil(width / SIDE)
-    products = 2.0 * PRODUCTS * rows * channels * registers
-    transforms = count * around * (400.0 * channels + 300.0 * rows)
-    streamed = 4.0 * BALANCE * (PRODUCTS - 9) * rows * channels
-    return products + transforms + streamed < 0.8 * direct
+    positions = (height - 1) * (width + 1) + width  # the direct kernel's have a column between rows
+    registers = convolution.batch * math.ceil(positions / LANES)
+    direct = 18.0 * convolution.rows * convolution.channels * registers * LANES
+    return form if least < 0.8 * direct else None
 
 
-def products_of(convolution: Problem) -> int:
+def _estimate(convolution: Problem, form: Form) -> float:
+    """Estimates what tiles cost in flops at the peak; infinite where they do not fill a register."""
+    down, across = form.tiles(convolution)
+    rows, channels, count = convolution.rows, convolution.channels, convolution.batch * down * across
+    if count < LANES:
+        return math.inf
+    registers = math.ceil(count / LANES) * LANES
+    filled = LANES // 2 if 2 * across <= LANES else math.ceil(across / LANES) * LANES  # two short rows share a register
+    products = 2.0 * form.products * rows * (channels + SHORT) * registers
+    transforms = count * filled / across * form.products * (IMAGE * channels + RESULT * rows)
+    streamed = 4.0 * BALANCE * (form.products - 9) * rows * channels
+    return products + transforms + streamed
+
+
+def products_of(convolution: Problem, form: Form) -> int:
     """Counts the flops of the products and of the transforms."""
-    height, width = convolution.result[1:]
-    count = convolution.batch * math.ceil(height / SIDE) * math.ceil(width / SIDE)
+    count = convolution.batch * math.prod(form.tiles(convolution))
     rows, channels = convolution.rows, convolution.channels
-    return count * (2 * PRODUCTS * rows * channels + 160 * channels + 110 * rows)
+    return count * (2 * form.products * rows * channels + form.image_flops * channels + form.result_flops * rows)
 
 
-def transformed(left: np.ndarray, convolution: Problem) -> np.ndarray:
-    """Transforms a kernel [rows, channels * 9] in f64, rounded once, to [rows / tall, 36, channels, tall].
+def transformed(left: np.ndarray, convolution: Problem, form: Form) -> np.ndarray:
+    """Transforms a kernel [rows, channels * 9] in f64, rounded once, to [rows / tall, products, channels, tall].
 
     That is the order in which the tiles read it, so that a kernel too large for the caches comes from memory in one stream.
     """
     taps = left.astype(np.float64).reshape(-1, 9)
-    spread = (np.kron(_G, _G) @ taps.T).reshape(PRODUCTS, convolution.rows, convolution.channels)
+    spread = np.kron(form.spread, form.spread) @ taps.T
     tall = tiles(host()).tall
-    whole = np.zeros((PRODUCTS, -(-convolution.rows // tall) * tall, convolution.channels), left.dtype)
-    whole[:, : convolution.rows] = spread
-    blocks = whole.reshape(PRODUCTS, -1, tall, convolution.channels)
+    whole = np.zeros((form.products, -(-convolution.rows // tall) * tall, convolution.channels), left.dtype)
+    whole[:, : convolution.rows] = spread.reshape(form.products, convolution.rows, convolution.channels)
+    blocks = whole.reshape(form.products, -1, tall, convolution.channels)
     return np.ascontiguousarray(blocks.transpose(1, 0, 3, 2))
 
 
@@ -103,16 +152,22 @@ class Winograd:
     """A convolution of one shape, ready to run on a transformed kernel; safe to run from several threads."""
 
     def __init__(
-        self, convolution: Problem, dtype: str, limits: tuple[float, float], activation: str, residual_last: bool
+        self,
+        convolution: Problem,
+        dtype: str,
+        limits: tuple[float, float],
+        activation: str,
+        residual_last: bool,
+        form: Form,
     ) -> None:
+        self.form = form
         self.problem, self.dtype = convolution, numpy_dtype(dtype)
         self.lanes, self.tall = host().lanes(dtype), tiles(host()).tall
-        height, width = convolution.result[1:]
-        self.down, self.across = -(-height // SIDE), -(-width // SIDE)
-        self.padded = whole_tiles(convolution)
+        self.down, self.across = form.tiles(convolution)
+        self.padded = whole_tiles(convolution, form)
         self.planes = planes(self.padded)
         self.residues = residues_of(self.planes)
-        self.kernel, self.copier = kernel("winograd", dtype), kernel("planes", dtype)
+        self.kernel, self.copier = kernel("winograd", dtype, str(form.side)), kernel("planes", dtype)
         self.table = width_table(dtype, "packed")
         self.activation = kernel("activation", dtype, activation) if activation != "none" else None
         self.limits = np.array(limits, self.dtype)
@@ -189,7 +244,7 @@ class Winograd:
     def _block_rows(self, threads: int) -> int:
         """Chooses how many tile rows an item holds: cached, enough items for everybody, lanes as full as can be."""
         tile_rows = self.problem.batch * self.down
-        row_bytes = PRODUCTS * self.problem.channels * self.across * self.dtype.itemsize
+        row_bytes = self.form.products * self.problem.channels * self.across * self.dtype.itemsize
         unit = tiles(host()).tall_vectors * self.lanes
         most = max(RIGHT_BYTES // row_bytes, -(-unit // self.across), 1)
         if threads > 1:
@@ -209,13 +264,17 @@ class Winograd:
         return -(-rows * self.across // self.lanes) * self.lanes
 
     def _right_bytes(self, rows: int) -> int:
-        return aligned(PRODUCTS * (self.problem.channels * self._right_pitch(rows) + self.lanes) * self.dtype.itemsize)
+        return aligned(
+            self.form.products * (self.problem.channels * self._right_pitch(rows) + self.lanes) * self.dtype.itemsize
+        )
 
     def _sums_bytes(self, rows: int) -> int:
-        return aligned((PRODUCTS * self.tall * self._right_pitch(rows) + self.lanes) * self.dtype.itemsize)
+        return aligned((self.form.products * self.tall * self._right_pitch(rows) + self.lanes) * self.dtype.itemsize)
 
     def _slot_bytes(self, rows: int) -> int:
-        lines = aligned(SIDE * SIDE * -(-self.across // self.lanes) * self.lanes * self.dtype.itemsize)
+        lines = aligned(
+            self.form.side * self.form.side * -(-self.across // self.lanes) * self.lanes * self.dtype.itemsize
+        )
         return aligned(8 * len(TILE)) + self._right_bytes(rows) + self._sums_bytes(rows) + lines + 64
 
     def _plane_bytes(self) -> int:
@@ -225,12 +284,12 @@ class Winograd:
 
     def _slack(self) -> int:
         """Counts the elements that the last tiles of a register read behind the planes."""
-        return SIDE * self.lanes * (-(-self.across // self.lanes) + 1)
+        return self.form.side * self.lanes * (-(-self.across // self.lanes) + 1)
 
 
-def whole_tiles(convolution: Problem) -> Problem:
+def whole_tiles(convolution: Problem, form: Form) -> Problem:
     """Pads the image with zeros so that results are whole tiles."""
-    height, width = (-(-extent // SIDE) * SIDE for extent in convolution.result[1:])
+    height, width = (count * form.side for count in form.tiles(convolution))
     depth, *sliding = convolution.windows
     wide = [
         replace(window, high=window.high + extent - present)

@@ -113,6 +113,9 @@ LANES, RUNS, ACROSS = 0, 1, 2
 FINISH: Final = 48
 """Where the epilogues' addresses stand in the table of tiles: by runs, lane by lane, and two for rows side by side."""
 
+OVERLAP: Final = 2
+"""Rows and columns of one of Winograd's image tiles beside those of its result, for windows of 3."""
+
 WINOGRAD: Final = (
     "counter",
     "items",  # blocks of tile rows * splits
@@ -125,7 +128,7 @@ WINOGRAD: Final = (
     "planes",  # address of [batch, channels, plane]
     "plane",  # elements of one
     "pitch",  # elements between its rows
-    "left",  # address of [rows / tall, 36, channels, tall]
+    "left",  # address of [rows / tall, products, channels, tall]
     "tiles",  # as in `CONTRACTION`
     "offsets",  # address of i64[channels]: multiples of `right_pitch`
     "right_pitch",  # tiles of an item, rounded up to registers

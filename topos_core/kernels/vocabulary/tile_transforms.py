@@ -1,40 +1,37 @@
-"""Winograd's transforms of F(4x4, 3x3): 6x6 image tiles to 36 products' operands, and 36 sums to 4x4 results.
+"""Winograd's transforms of F(side x side, 3x3): image tiles to products' operands, and sums to results; sides of 4 and 2.
 
-Each lane is a tile: neighbours along an image row, four columns apart, so rows are taken apart by fours on the way in and
-put together on the way out. Points 0, 1, -1, 2, -2 and infinity: A. Lavin, S. Gray, Fast Algorithms for Convolutional
-Neural Networks, 2016.
+A tile of side 4 has 6x6 elements, as many products and 4x4 results; one of side 2 has 4x4 and 2x2. Each lane is a tile:
+neighbours along an image row, `side` columns apart, so rows are taken apart by as many on the way in and put together on the
+way out. Points 0, 1, -1, infinity, and 2, -2 for side 4: A. Lavin, S. Gray, Fast Algorithms for Convolutional Neural
+Networks, 2016.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
 from topos_core.kernels.host import Host
+from topos_core.kernels.vocabulary.blocks import OVERLAP
 from topos_core.kernels.vocabulary.emitter import INT64, Emitter
 from topos_core.kernels.vocabulary.rows import low_bits, with_arity
 from topos_core.kernels.vocabulary.scalar import Scalar
 
-TILE: Final = 6
-"""Rows and columns of an image tile."""
-STEP: Final = 4
-"""Rows and columns of a result tile."""
 
-
-def forward(host: Host, scalar: Scalar) -> Any:
+def forward(host: Host, scalar: Scalar, side: int) -> Any:
     """Makes `forward(source, pitch, target, apart)`: a register of tiles of a plane whose rows stand `pitch` elements apart.
 
-    Operand k of every tile goes to `target` + k * `apart` bytes. Reads 4 * lanes + 2 columns of six rows.
+    Operand k of every tile goes to `target` + k * `apart` bytes. Reads side * lanes + 2 columns of side + 2 rows.
     """
 
     def transform(context: Any, source: Any, pitch: Any, target: Any, apart: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             source, pitch, target, apart = arguments
-            _Transform(builder, host, scalar).forward((source,), pitch, (target,), apart)
+            _Transform(builder, host, scalar, side).forward((source,), pitch, (target,), apart)
             return context.get_dummy_value()
 
         return types.void(types.int64, types.int64, types.int64, types.int64), generate
@@ -42,7 +39,7 @@ def forward(host: Host, scalar: Scalar) -> Any:
     return intrinsic(transform)
 
 
-def forward_pair(host: Host, scalar: Scalar) -> Any:
+def forward_pair(host: Host, scalar: Scalar, side: int) -> Any:
     """Makes `forward_pair(source, other, pitch, target, beside, apart)`: half a register of tiles from each of two rows of tiles.
 
     The second row's operands go to `beside` + k * `apart` bytes, which stands at most half a register behind `target`.
@@ -51,7 +48,7 @@ def forward_pair(host: Host, scalar: Scalar) -> Any:
     def transform(context: Any, source: Any, other: Any, pitch: Any, target: Any, beside: Any, apart: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             source, other, pitch, target, beside, apart = arguments
-            _Transform(builder, host, scalar).forward((source, other), pitch, (target, beside), apart)
+            _Transform(builder, host, scalar, side).forward((source, other), pitch, (target, beside), apart)
             return context.get_dummy_value()
 
         return types.void(*(types.int64,) * 6), generate
@@ -59,14 +56,14 @@ def forward_pair(host: Host, scalar: Scalar) -> Any:
     return intrinsic(transform)
 
 
-def blank(host: Host, scalar: Scalar) -> Any:
+def blank(host: Host, scalar: Scalar, side: int) -> Any:
     """Makes `blank(target, apart)`: zeros as a register of every operand, the k-th at `target` + k * `apart` bytes."""
 
     def transform(context: Any, target: Any, apart: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             target, apart = arguments
-            writer = _Transform(builder, host, scalar)
-            for number in range(TILE * TILE):
+            writer = _Transform(builder, host, scalar, side)
+            for number in range(writer.tile * writer.tile):
                 writer.store_at(writer.emitter.constant(0.0), target, writer.times(apart, number))
             return context.get_dummy_value()
 
@@ -75,7 +72,7 @@ def blank(host: Host, scalar: Scalar) -> Any:
     return intrinsic(transform)
 
 
-def backward(host: Host, scalar: Scalar) -> Any:
+def backward(host: Host, scalar: Scalar, side: int) -> Any:
     """Makes `backward(source, apart, target, pitch, tiles, checks)`: results of a register of tiles, rows `pitch` apart.
 
     Sum k of every tile stands at `source` + k * `apart` bytes. `checks` is a register's memory: lanes of the `tiles` tiles
@@ -85,7 +82,7 @@ def backward(host: Host, scalar: Scalar) -> Any:
     def transform(context: Any, source: Any, apart: Any, target: Any, pitch: Any, tiles: Any, checks: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             source, apart, target, pitch, tiles, checks = arguments
-            writer = _Transform(builder, host, scalar)
+            writer = _Transform(builder, host, scalar, side)
             rows = writer.results((source,), apart, tiles, checks)
             for number, row in enumerate(rows):
                 writer.store(row, writer.element(target, writer.times(pitch, number)))
@@ -96,7 +93,7 @@ def backward(host: Host, scalar: Scalar) -> Any:
     return intrinsic(transform)
 
 
-def finishing(host: Host, scalar: Scalar, parts: int = 1) -> Any:
+def finishing(host: Host, scalar: Scalar, side: int, parts: int = 1) -> Any:
     """Makes `finishing(source..., out..., rows..., residual..., apart, pitch, tiles, checks, columns, factor, ...)`.
 
     Like `backward`, and scaled by `factor`, shifted by `summand`, with a residual added (laid out as `out`; address 0 for
@@ -110,7 +107,7 @@ def finishing(host: Host, scalar: Scalar, parts: int = 1) -> Any:
     def transform(context: Any, *_: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             given = dict(zip(names, arguments, strict=True))
-            writer = _Transform(builder, host, scalar)
+            writer = _Transform(builder, host, scalar, side)
             sources = [given[f"source{part}"] for part in range(parts)]
             lines = writer.results(sources, given["apart"], given["tiles"], given["checks"])
             writer.finish(lines, given, parts)
@@ -124,32 +121,34 @@ def finishing(host: Host, scalar: Scalar, parts: int = 1) -> Any:
 class _Transform:
     """Writes one transform of a register of tiles."""
 
-    def __init__(self, builder: Any, host: Host, scalar: Scalar) -> None:
+    def __init__(self, builder: Any, host: Host, scalar: Scalar, side: int) -> None:
+        self.side, self.tile = side, side + OVERLAP
         self.builder, self.scalar, self.lanes = builder, scalar, host.lanes(scalar.name)
         self.emitter = Emitter(builder, ir.VectorType(scalar.llvm, self.lanes))
         self.half = Emitter(builder, ir.VectorType(scalar.llvm, self.lanes // 2))
 
     def forward(self, sources: Sequence[Any], pitch: Any, targets: Sequence[Any], apart: Any) -> None:
         rows = [
-            self._taken_apart([self.element(source, self.times(pitch, k)) for source in sources]) for k in range(TILE)
+            self._taken_apart([self.element(source, self.times(pitch, k)) for source in sources])
+            for k in range(self.tile)
         ]
         across = [self._operands(row) for row in rows]
-        for column in range(TILE):
+        for column in range(self.tile):
             for row, value in enumerate(self._operands([each[column] for each in across])):
-                away = self.times(apart, TILE * row + column)
+                away = self.times(apart, self.tile * row + column)
                 self.store_at(value, targets[0], away)
                 if len(targets) == 2:
                     upper = self._shuffle(value, value, range(self.lanes // 2, self.lanes))
                     self.half.store(upper, self._pointer(self.builder.add(targets[1], away)))
 
     def results(self, sources: Sequence[Any], apart: Any, tiles: Any, checks: Any) -> list[list[Any]]:
-        """Gives the four rows of results, each as registers of columns in order."""
+        """Gives the rows of results, each as registers of columns in order."""
         sums = [
-            [self._sum(sources, self.times(apart, TILE * row + column)) for row in range(TILE)]
-            for column in range(TILE)
+            [self._sum(sources, self.times(apart, self.tile * row + column)) for row in range(self.tile)]
+            for column in range(self.tile)
         ]
         down = [self._results(column) for column in sums]
-        rows = [self._results([column[row] for column in down]) for row in range(STEP)]
+        rows = [self._results([column[row] for column in down]) for row in range(self.side)]
         self._check([value for row in rows for value in row], tiles, checks, len(sources))
         return [self._put_together(row) for row in rows]
 
@@ -170,7 +169,7 @@ class _Transform:
     def finish(self, lines: Sequence[Sequence[Any]], given: Mapping[str, Any], parts: int) -> None:
         builder, emitter = self.builder, self.emitter
         factor, summand, low, high = (emitter.splat(given[name]) for name in ("factor", "summand", "low", "high"))
-        registers = STEP // parts
+        registers = self.side // parts
         masks = []
         for k in range(registers):
             left = builder.sub(given["columns"], self._number(k * self.lanes))
@@ -211,8 +210,10 @@ class _Transform:
         emitter.store(emitter.add(emitter.load(place), total), place)
 
     def _operands(self, d: Sequence[Any]) -> list[Any]:
-        """Transforms six elements along one axis."""
+        """Transforms a tile's elements along one axis."""
         e = self.emitter
+        if self.side == 2:
+            return [e.sub(d[0], d[2]), e.add(d[1], d[2]), e.sub(d[2], d[1]), e.sub(d[1], d[3])]
         times = self._scaled
         a, b = times(-4.0, d[2], d[4]), times(-4.0, d[1], d[3])
         c, f = e.sub(d[4], d[2]), e.sub(d[3], d[1])
@@ -222,8 +223,10 @@ class _Transform:
         ]  # fmt: skip
 
     def _results(self, m: Sequence[Any]) -> list[Any]:
-        """Transforms six sums along one axis."""
+        """Transforms a tile's sums along one axis."""
         e = self.emitter
+        if self.side == 2:
+            return [e.add(e.add(m[0], m[1]), m[2]), e.sub(e.sub(m[1], m[2]), m[3])]
         times = self._scaled
         p, q, r, s = e.add(m[1], m[2]), e.sub(m[1], m[2]), e.add(m[3], m[4]), e.sub(m[3], m[4])
         return [e.add(e.add(m[0], p), r), times(2.0, s, q), times(4.0, r, p), e.add(times(8.0, s, q), m[5])]
@@ -232,18 +235,20 @@ class _Transform:
         return self.emitter.fma(self.emitter.constant(factor), x, y)
 
     def _taken_apart(self, rows: Sequence[Any]) -> list[Any]:
-        """Loads columns 4 * lane + j of a row for j from 0 to 5; of two rows, each fills half of the lanes."""
-        each = STEP // len(rows)
+        """Loads columns side * lane + j of a row for j of a tile; of two rows, each fills half of the lanes."""
+        each = self.side // len(rows)
         loads = [
             self.emitter.load(self.builder.gep(row, [self._number(k * self.lanes)]))
             for row in rows
             for k in range(each)
         ]
-        even = [self._every_second(loads[k], loads[k + 1], 0) for k in (0, 2)]
-        odd = [self._every_second(loads[k], loads[k + 1], 1) for k in (0, 2)]
-        found = [self._every_second(even[0], even[1], 0), self._every_second(odd[0], odd[1], 0)]
-        found += [self._every_second(even[0], even[1], 1), self._every_second(odd[0], odd[1], 1)]
-        return found + [self._next(found[j], rows, each * self.lanes + j) for j in range(TILE - STEP)]
+        even, odd = (
+            [self._every_second(loads[k], loads[k + 1], first) for k in range(0, self.side, 2)] for first in range(2)
+        )
+        found = [even[0], odd[0]]
+        if self.side == 4:
+            found = [self._every_second(half[0], half[1], first) for first in range(2) for half in (even, odd)]
+        return found + [self._next(found[j], rows, each * self.lanes + j) for j in range(OVERLAP)]
 
     def _next(self, values: Any, rows: Sequence[Any], column: int) -> Any:
         """Moves lanes on by one tile; the last lane of each row comes from memory."""
@@ -256,7 +261,9 @@ class _Transform:
         return self._shuffle(values, last, places)
 
     def _put_together(self, values: Sequence[Any]) -> list[Any]:
-        """Orders four registers of every fourth column as columns."""
+        """Orders as many registers as a tile has columns, one column of every tile each, as columns."""
+        if self.side == 2:
+            return self._alternating(values[0], values[1])
         even, odd = self._alternating(values[0], values[2]), self._alternating(values[1], values[3])
         return [each for low, high in zip(even, odd, strict=True) for each in self._alternating(low, high)]
 
