@@ -45,11 +45,14 @@ function place(job: Job): Placed {
   stacks.forEach(({ items }, stack) => items.forEach((item) => (stackOf[item] = stack)));
   const graph = laidOut(job, stacks, stackOf, NONE);
   const long = skipping(graph, job, stacks, stackOf);
-  if (!long.size) return read(graph, job, stacks, stackOf, long);
+  const placed = read(graph, job, stacks, stackOf, long);
+  if (!long.size) return placed;
   // once more without them, so that no room is kept for them among the boxes; those that alone hold their ends in order stay
   const rest = job.edges.flatMap(([from, to], i): [number, number][] => (long.has(i) ? [] : [[stackOf[from], stackOf[to]]]));
   const left = new Set([...long].filter((i) => connected(rest, stackOf[job.edges[i][0]], stackOf[job.edges[i][1]])));
-  return read(left.size ? laidOut(job, stacks, stackOf, left) : graph, job, stacks, stackOf, long);
+  if (!left.size) return placed;
+  const freed = read(laidOut(job, stacks, stackOf, left), job, stacks, stackOf, long);
+  return freed.width <= placed.width ? freed : placed;
 }
 
 const NONE: ReadonlySet<number> = new Set();
