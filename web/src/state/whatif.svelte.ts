@@ -151,7 +151,7 @@ export class WhatIf {
       if (turn !== this.turn) return;
       this.turn++;
       [this.options, this.slow, viewer.busy, viewer.status] = [was, false, null, 'the question was cancelled'];
-      if (before) this.past = this.past.slice(0, -1);
+      this.past = before ? this.past.slice(0, -1) : [...this.past, options]; // what undoing asked can be asked again
     };
     try {
       const next = this.options === NOTHING ? base : applied(base, await viewer.source.whatif(skeleton.id, skeleton.revision, options, viewer.memory));
