@@ -67,7 +67,6 @@ class Attempt:
         alias: A reduced digit that is another digit.
         reductions: (labels, digits, function) of every reduction.
         signs: What must have which sign, and the function that says so.
-        scalars: Constants bound to a value that is one number at run time.
         steps, compared: How many functions have matched so far, and how many were compared in all.
         choices: How many candidates there were at each choice; `script` says which comes first.
     """
@@ -84,7 +83,6 @@ class Attempt:
         self.alias: dict[int, int] = {}
         self.reductions: list[tuple[tuple[str, ...], tuple[int, ...], Func]] = []
         self.signs: list[tuple[Coefficient, float, Func]] = []
-        self.scalars: dict[str, Func] = {}
         self.held: list[Held] = []
         self.choices: list[int] = []
         self.steps = self.compared = 0
@@ -254,10 +252,11 @@ class Attempt:
                 self.equate(quotient(pair[0], base[0]), wanted_ratio, "the coefficient", func)
         if wanted is None:
             return factor
-        if constant is not None:
-            self.equate(quotient(constant, factor), wanted, "the added constant", func)
-        elif not self._bind_scalar(wanted, left):
+        if (
+            constant is None
+        ):  # what is one number at run time is not known to be the one that is meant, nor whether it is small
             return self.fail("added", wanted, left[0].func if left else None, func)
+        self.equate(quotient(constant, factor), wanted, "the added constant", func)
         return factor
 
     def _order(self, template: Func) -> Sequence[Kid]:
@@ -343,16 +342,6 @@ class Attempt:
         )
         if near is not None:
             self.fail("kind", wanted, near, near.func)
-
-    def _bind_scalar(self, wanted: Coefficient, left: Sequence[Kid]) -> bool:
-        """Binds a constant of the pattern to a value that is one number at run time."""
-        if not left or left[0].map or isinstance(wanted, float):
-            return False
-        name = next((name for name, _ in wanted.exponents if name in self.template.constants), None)
-        if name is None:
-            return False
-        self._set(self.scalars, name, left[0].func)
-        return True
 
     def _bind(self, hole: str, func: Func, map_: Map) -> Coefficient | None:
         known = self.bound.get(hole)

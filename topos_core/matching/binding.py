@@ -243,7 +243,6 @@ def _candidates(
     windows = {}
     if keys.windows:
         windows = {func.number: holes for func, holes in wanted.items() if func.kind == "window"}
-    scalars = set(attempt.scalars.values())
     seen, todo = {root}, list(ops[root].operands)
     while todo:
         value = todo.pop()
@@ -251,8 +250,6 @@ def _candidates(
             continue
         seen.add(value)
         func = funcs[value]
-        if func in scalars:
-            continue  # a number that is computed from anything, at any distance
         holes = wanted.get(func)
         reads = windows.get(keys.windows.get(value, -1)) if windows else None
         if reads is not None:
@@ -280,7 +277,6 @@ def _interior(
     keys: Keys, attempt: Attempt, root: int, bound: Iterable[int], wanted: Wanted, relative: float
 ) -> frozenset[int] | None:
     """Collects the values between root and bindings; None where an input is reached that nothing accounts for."""
-    scalars = set(attempt.scalars.values())
     inside: set[int] = set()
     ops, funcs = keys.tape.ops, keys.funcs
     seen, todo = {root, *bound}, list(ops[root].operands)
@@ -295,8 +291,6 @@ def _interior(
             keys, value, any(close_to(keys, value, factor, relative) for _, factor in holes)
         ):
             continue  # a twin of what is bound, or what it is computed from
-        if func in scalars:
-            continue
         op = ops[value]
         if op.name in _UNACCOUNTED:
             keys.walked += len(seen)

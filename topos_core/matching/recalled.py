@@ -36,7 +36,6 @@ class Outcome(NamedTuple):
     front: Any = None
     bound: tuple[tuple[str, int, Map], ...] = ()
     is_scaled: bool = False
-    scalars: tuple[tuple[str, int], ...] = ()
     reductions: tuple[tuple[tuple[str, ...], tuple[int, ...], int], ...] = ()
     grown_by: tuple[int, ...] = ()
     reduced: Any = None
@@ -94,7 +93,6 @@ class Recalled(Attempt):
         for k in known.grown_by:
             self.extents += order[k].reduced
         self.bound = bound(known, met)
-        self.scalars = {name: order[k] for name, k in known.scalars}
         self.reduced, self.alias, self.labels = known.reduced, known.alias, known.labels
         self.equations = equations = []
         for found, expected, what, k in known.equations:

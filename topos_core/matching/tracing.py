@@ -60,7 +60,6 @@ class Tracing(Attempt):
         return Outcome(
             fits, self.stage, failure, self.choices, self.compared, self.steps, self.front, bound,
             any(type(one) is not int for _, _, map_ in bound for one in map_),
-            tuple([(name, self._place(func)) for name, func in self.scalars.items()]),
             tuple([(label, digits, self._place(func)) for label, digits, func in self.reductions]),
             tuple([self._place(func) for _, _, func in self.reductions]),
             self.reduced, self.alias, self.labels,
