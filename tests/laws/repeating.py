@@ -17,6 +17,7 @@ ROWS, WIDTH = 4, 8
 STEPS = (
     "linear", "linear", "biased", "layer_norm", "rms_norm", "eps_outside", "softmax", "attention", "gelu", "silu", "relu",
     "gated", "scaled", "shared_scale", "masked", "turned", "table", "gathered_sum", "flipped", "cast",
+    "scaled_queries",
 )  # fmt: skip
 CHAINED = ("gelu", "silu", "silu", "scaled", "shared_scale", "masked", "table", "cast")
 """Steps that hold no product."""
@@ -140,6 +141,11 @@ def _attention(x: Any, given: Any, w: Any, scale: float) -> Any:
     return _softmax((x @ w[0]) @ (x @ w[1]).T * scale) @ (x @ w[2])
 
 
+def _scaled_queries(x: Any, given: Any, w: Any, scale: float) -> Any:
+    q = x @ w[0] * scale
+    return (_softmax(q @ (x @ w[1]).T) @ (x @ w[2])) @ w[0] + np.tanh(q)
+
+
 def _gelu(x: Any, given: Any, w: Any, scale: float) -> Any:
     return 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3)))
 
@@ -156,6 +162,7 @@ _STEPS: dict[str, Callable[[Any, Any, Any, float], Any]] = {
     "eps_outside": _eps_outside,
     "softmax": lambda x, given, w, scale: _softmax(x * scale),
     "attention": _attention,
+    "scaled_queries": _scaled_queries,
     "gelu": _gelu,
     "silu": lambda x, given, w, scale: x / (1 + np.exp(-x)),
     "relu": lambda x, given, w, scale: np.maximum(x @ w[0] + w[3], 0),

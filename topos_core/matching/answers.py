@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -76,6 +77,12 @@ def found_at(context: Context, identifier: str, root: int) -> Found | None:
     return context.once(_recognised).found.get((identifier, root))
 
 
+def nearer(context: Context, match: Match) -> Match | None:
+    """Gives the match that stands in for one, where there is one."""
+    answers = context.once(_recognised)
+    return answers.nearer.get((match.pattern, match.root)) if answers.nearer else None
+
+
 def keys_of(context: Context) -> Keys:
     """Gives the keys of the tape."""
     return context.once(_keyed)
@@ -91,6 +98,7 @@ class _Answers(NamedTuple):
     found: Mapping[tuple[str, int], Found]
     roots: Mapping[str, list[int]]
     tried: tuple[int, int]
+    nearer: Mapping[tuple[str, int], Match]
 
 
 def _keyed(context: Context) -> Keys:
@@ -119,9 +127,7 @@ def _recognised(context: Context) -> _Answers:
     for found in recognised.found:
         at = found.identifier, found.root
         notes = [note for miss in stopped.get(at, ()) if (note := near_miss(keys, miss)) is not None]
-        named = {name: values for name, values in found.named.items() if values}
-        inside = found.interior, found.computing
-        out[at] = Match(*at, dict(found.bindings), *inside, named, found.facts, tuple(notes))
+        out[at] = _match(found, tuple(notes))
     roots: dict[str, list[int]] = {}
     for identifier, root in out:
         roots.setdefault(identifier, []).append(root)
@@ -130,4 +136,11 @@ def _recognised(context: Context) -> _Answers:
         {(found.identifier, found.root): found for found in recognised.found},
         roots,
         (recognised.tries, recognised.compared),
+        {(found.identifier, found.root): replace(_match(found), nearer=True) for found in recognised.nearer},
     )
+
+
+def _match(found: Found, notes: tuple[NearMiss, ...] = ()) -> Match:
+    named = {name: values for name, values in found.named.items() if values}
+    inside = found.interior, found.computing
+    return Match(found.identifier, found.root, dict(found.bindings), *inside, named, found.facts, notes)

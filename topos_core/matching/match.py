@@ -22,6 +22,8 @@ class Match:
             (a mean computed twice is one mean); none of them is in `interior`.
         facts: What a kernel or raise needs to know, in the pattern's own frozen dataclass (see `matching/facts.py`).
         stopped: Why the match did not go further ("why not with the bias too"), as near misses; never findings.
+        nearer: Whether it stands in for the other match of its pattern and root, which takes in the factors of what it binds
+            (`q * 0.125`), where somebody else reads what these give.
     """
 
     pattern: str
@@ -32,6 +34,7 @@ class Match:
     named: Mapping[str, tuple[int, ...]]
     facts: Any
     stopped: tuple[NearMiss, ...] = ()
+    nearer: bool = False
     _id: list[str] = field(default_factory=list, init=False, repr=False, compare=False)  # written once it is asked for
 
     @property

@@ -29,7 +29,7 @@ class Pool:
     """What recognition found on a tape: the one pool that every consumer elects from.
 
     Args:
-        matches: In the order of their roots, then of `order.ORDER`.
+        matches: In the order of their roots, then of `order.ORDER`; one that stands in for another is right behind it.
         near_misses: Those that stand above no full match of the same pattern.
         effort: What finding them took.
         repeats: For each match the number of the match that it repeats, in another period of a run; its own where it

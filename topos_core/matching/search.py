@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from topos_core.matching.answers import keys_of, tried
+from topos_core.matching.answers import keys_of, nearer, tried
 from topos_core.matching.context import Context
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Pattern
@@ -53,7 +53,11 @@ def _searched(context: Context) -> Pool:
                 if answer is not None:
                     found.append((value, k, answer))
     found.sort(key=lambda one: one[:2])
-    matches = [answer for _, _, answer in found if isinstance(answer, Match)]
+    matches: list[Match] = []
+    for _, _, answer in found:
+        if isinstance(answer, Match):
+            other = nearer(context, answer)
+            matches += (answer,) if other is None else (answer, other)
     near = [answer for _, _, answer in found if isinstance(answer, NearMiss)]
     return _settled(context, matches, near, attempts)
 
@@ -81,7 +85,7 @@ def _asked(context: Context, chosen: Sequence[int]) -> Iterator[tuple[int, Seque
 
 def _settled(context: Context, matches: list[Match], near: list[NearMiss], attempts: int) -> Pool:
     """Turns near misses right above a full match of the same pattern into that match's `stopped` notes."""
-    places = {(match.pattern, match.root): k for k, match in enumerate(matches)}
+    places = {(match.pattern, match.root): k for k, match in enumerate(matches) if not match.nearer}
     alone: list[NearMiss] = []
     for miss in near:
         place = next((places[at] for at in _below(context, miss) if at in places), None)

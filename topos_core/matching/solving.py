@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from copy import copy
 from typing import Final, NamedTuple
 
 from topos_core.matching.attempt import Attempt, Equation
 from topos_core.matching.core import FACTOR, Keys
+from topos_core.matching.func import Func
 from topos_core.matching.ideal import tolerance
 from topos_core.matching.symbol import Symbol, real_power
 from topos_core.matching.template import COUNT
@@ -41,6 +43,17 @@ def solved(attempt: Attempt, keys: Keys, root: int) -> bool:
     if not done and attempt.failure is None:
         attempt.failure = kept
     return done
+
+
+def solved_as_written(attempt: Attempt, keys: Keys, root: int) -> Attempt | None:
+    """Gives a try that holds with its raw holes bound as the program scales them; None where they are bound so anyway."""
+    if not any(len(factors_of(keys, attempt.bound[hole][0].number)) > 1 for hole in _raw(attempt)):
+        return None
+    nearer = copy(attempt)
+    nearer.failure = None
+    if not _solve(nearer, keys, root, plain=False, written=True) or nearer.known == attempt.known:
+        return None
+    return nearer
 
 
 def misplaced(attempt: Attempt, keys: Keys, root: int) -> NumberFault | None:
@@ -95,8 +108,13 @@ def divisor_fault(ratio: float, known: Mapping[str, float]) -> int | None:
     return None
 
 
-def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool, freed: str | None = None) -> bool:
-    """Solves the equations; the hole that is `freed` may carry any factor, in terms of values as written."""
+def _solve(
+    attempt: Attempt, keys: Keys, root: int, plain: bool, freed: str | None = None, written: bool = False
+) -> bool:
+    """Solves the equations; the hole that is `freed` may carry any factor, in terms of values as written.
+
+    Where equations leave a factor open, `written` takes raw holes as the program scales them too.
+    """
     template, extents = attempt.template, attempt.extents
     known: dict[str, float] = {}
     counts = template.counts
@@ -155,8 +173,12 @@ def _solve(attempt: Attempt, keys: Keys, root: int, plain: bool, freed: str | No
         if not free:
             break
         hole = free[0].removeprefix(FACTOR)
-        raw = hole in template.term.raw
-        known[free[0]] = _unscaled(possible[hole]) if raw else _as_computed(attempt, keys, root, hole)
+        if hole not in template.term.raw:
+            known[free[0]] = _as_computed(attempt, keys, root, hole)
+        elif written:
+            known[free[0]] = _as_scaled(attempt, keys, root, hole)
+        else:
+            known[free[0]] = _unscaled(possible[hole])
     if left:
         attempt.fail("underdetermined", left[0][0] * left[0][1], None, attempt.top)
         return False
@@ -227,7 +249,25 @@ def _as_computed(attempt: Attempt, keys: Keys, root: int, hole: str) -> float:
     A layer norm is the same of x, with some epsilon, and of 2x, with four times that: people mean the value as written.
     It is a multiple of the bound function that some op reads which is no such multiple itself; 1 if there is a choice.
     """
+    read = _read(attempt, keys, root, attempt.bound[hole][0])
+    return 1.0 if not read or 1.0 in read else read[0]
+
+
+def _as_scaled(attempt: Attempt, keys: Keys, root: int, hole: str) -> float:
+    """Gives the factor with which the program computes with the value of a raw hole; holes of one value share its readings."""
     func = attempt.bound[hole][0]
+    read = sorted(_read(attempt, keys, root, func), key=lambda factor: factor == 1.0)
+    place = [one for one in _raw(attempt) if attempt.bound[one][0] is func].index(hole)
+    return read[place] if place < len(read) else 1.0
+
+
+def _raw(attempt: Attempt) -> list[str]:
+    """Lists the holes of a try that are bound without their factor where there is a choice."""
+    return [hole for hole in attempt.template.factors if hole in attempt.template.term.raw]
+
+
+def _read(attempt: Attempt, keys: Keys, root: int, func: Func) -> list[float]:
+    """Lists the factors of the multiples of a function that ops below a root read which are no multiples themselves."""
     ops = keys.tape.ops
     todo, seen, read = [root], {root}, []
     while todo and len(seen) < _READ_AT_MOST:
@@ -240,7 +280,4 @@ def _as_computed(attempt: Attempt, keys: Keys, root: int, hole: str) -> float:
             if operand not in seen and not (mine and not keys.is_movement(operand) and keys.coefficients[operand] == 1):
                 seen.add(operand)
                 todo.append(operand)
-    if not read or 1.0 in read:
-        return 1.0
-    first = read[0]
-    return first if isinstance(first, float) else 1.0
+    return [factor for factor in read if isinstance(factor, float)]

@@ -17,7 +17,7 @@ from topos_core.matching.declared import Term
 from topos_core.matching.func import DEPTH, LEVEL, Func, heads_within
 from topos_core.matching.recalled import Refusal
 from topos_core.matching.remembered import Memory
-from topos_core.matching.solving import solved
+from topos_core.matching.solving import solved, solved_as_written
 from topos_core.matching.template import Template, templates
 
 REPLAYS: Final = 6
@@ -78,6 +78,7 @@ class Recognised:
 
     Args:
         found: Matches, by root.
+        nearer: Those that stand in for some of them, bound behind the factors that raw holes do without.
         missed: Failures above anchors, by root.
         anchors: Where patterns' anchors lie.
         tries: How many templates were tried.
@@ -87,6 +88,7 @@ class Recognised:
 
     anchors: Anchors
     found: list[Found] = field(default_factory=list)
+    nearer: list[Found] = field(default_factory=list)
     missed: list[Missed] = field(default_factory=list)
     tries: int = 0
     compared: int = 0
@@ -264,6 +266,10 @@ def _at(
             if own is not None and not own(keys, attempt):
                 continue
             match = _settled(found(entry.name, keys, template, value, attempt))
+            nearer = _nearer(entry.name, keys, value, attempt)
+            if match is not None and nearer is not None and nearer.bindings != match.bindings:
+                result.nearer.append(nearer)
+            match = match or nearer  # of `x * s` that is read in three places no x may be met below
             if match is not None:
                 hits |= {entry.name, entry.family}
                 result.found.append(match)
@@ -278,6 +284,12 @@ def _at(
     if failed:
         tries = [one for one in failed if one[0].name not in hits]  # a form that matched says it all
         result.missed += _furthest(keys, value, func, tries, matched, result)
+
+
+def _nearer(name: str, keys: Keys, root: int, attempt: Attempt) -> Found | None:
+    """Gives a match with its raw holes bound as the program scales them, where it does."""
+    written = solved_as_written(attempt, keys, root)
+    return None if written is None else _settled(found(name, keys, attempt.template, root, written))
 
 
 def _furthest(

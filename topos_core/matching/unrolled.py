@@ -259,6 +259,7 @@ def _repetitions(match: Match, gap: Gap, names: Mapping[int, str]) -> Iterable[M
             {role: tuple(map(move, values)) for role, values in match.named.items()} if match.named else {},
             match.facts if fixed else _moved_facts(match.facts, move),
             tuple(moved_miss(miss, move, _naming(names, move)) for miss in match.stopped) if match.stopped else (),
+            match.nearer,
         )
 
 
@@ -277,6 +278,7 @@ def moved_match(match: Match, move: Move, name: Callable[[int], str | None]) -> 
         {role: tuple(map(move, values)) for role, values in match.named.items()},
         _moved_facts(match.facts, move),
         tuple(moved_miss(miss, move, name) for miss in match.stopped),
+        match.nearer,
     )
 
 

@@ -7,7 +7,8 @@ Recognises
     one); a boolean mask that says what to keep or what to hide, before or after the scale, with one more boolean mask on
     top or a term added after it; softmax with the shift, without it or with it twice, normalised after the second product,
     or in f32 between casts of f16 and bf16; a factor on the weights, such as a dropout mask; everything transposed; keys
-    and values shared by groups of query heads; one query; a constant mask that is the lower triangle (`causal`). Softmax
+    and values shared by groups of query heads; one query; a constant mask that is the lower triangle (`causal`). A scale on q,
+    k or v is taken in, unless somebody else reads what it gives: that is bound then, and is an input like any other. Softmax
     without the shift has the better range in a kernel: a row that is hidden by a large finite number still has weights
     there, where the recorded ops divide 0 by 0.
 

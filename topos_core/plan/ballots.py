@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from topos_core.kernels.kernel import Decline, Offer
+from topos_core.matching.match import Match
 from topos_core.plan.decision import NOTHING, Number
 from topos_core.plan.election import Candidate
 
@@ -49,3 +50,16 @@ class Ballot(NamedTuple):
     def legal(self) -> bool:
         """Tells whether guard, kernel, fidelity, readers and switches all let it stand."""
         return isinstance(self.standing.offer, Offer) and not self.readers and not self.off
+
+
+def standing_in(matches: Sequence[Match], ballots: Sequence[Ballot]) -> list[Ballot]:
+    """Leaves one ballot of a match and of the one that stands in for it, right behind it: only where somebody reads what
+    the one hides and the other does not, that of the latter.
+    """
+    kept: list[Ballot] = []
+    for ballot in ballots:
+        if not matches[ballot.candidate.number].nearer:
+            kept.append(ballot)
+        elif kept and (kept[-1].readers or kept[-1].blocking) and ballot.legal and not ballot.blocking:
+            kept[-1] = ballot
+    return kept

@@ -11,7 +11,7 @@ from topos_core.kernels.kernel import Consumer, Decline, Offer
 from topos_core.matching.match import Match
 from topos_core.matching.order import LAST
 from topos_core.matching.tuples import new_tuple
-from topos_core.plan.ballots import Ballot, Standing
+from topos_core.plan.ballots import Ballot, Standing, standing_in
 from topos_core.plan.decision import NOTHING, Number
 from topos_core.plan.election import Candidate, Elector
 from topos_core.plan.outcome import Outcome
@@ -79,7 +79,8 @@ class Setting:
                 for number in self.survey.members[family]
                 if concerns(matches[number].pattern)
             ]
-        return [found for plain in known if (found := self._ballot(plain, reads, request)) is not None]
+        found = [own for plain in known if (own := self._ballot(plain, reads, request)) is not None]
+        return standing_in(self.survey.pool.matches, found)
 
     def standing(self, number: int) -> Standing:
         """Gives how a match stands; what repeats another one and costs the same as recorded is offered the same."""

@@ -224,9 +224,13 @@ class Traced:
         for match in self.planner.pool.matches:
             frames = self.tape.location_of(match.root).frames
             for comment in wanted:
-                if match.pattern in comment.names and any(
-                    frame.span.path == self.path and frame.span.line <= comment.line <= frame.span.end_line
-                    for frame in frames
+                if (
+                    match.pattern in comment.names
+                    and not match.nearer
+                    and any(
+                        frame.span.path == self.path and frame.span.line <= comment.line <= frame.span.end_line
+                        for frame in frames
+                    )
                 ):
                     yield comment.line, match.pattern, match.root
 

@@ -196,6 +196,19 @@ def test_observed_queries_keys_and_values_are_inputs_of_attention_and_block_noth
     runs_as_recorded(plan)
 
 
+@case(32)
+def test_observed_queries_and_keys_that_are_scaled_first_block_nothing():
+    def program(x, a, b, c):
+        q, k, v = x @ a * 0.5, x @ b * 0.5, x @ c
+        for name, value in (("q", q), ("k", k), ("v", v)):
+            tp.observe(value, name)
+        return softmax(q @ k.swapaxes(-1, -2)) @ v
+
+    plan = planned(program, {"x": "f32[2,5,8]", **dict.fromkeys("abc", "f32[8,4]")})
+    taken(plan, "attention")
+    runs_as_recorded(plan)
+
+
 @case(35)
 def test_the_larger_of_two_matches_wins_and_contains_the_smaller():
     def program(x, w, bias):
