@@ -60,6 +60,26 @@ def norm(kind: str, seed: int, change: str | None = None) -> Program:
     return Program(program, specs)
 
 
+def _spread(r: Choice, x: Any, mean: Any, inverse: Any, scale: Any, shift: Any) -> Any:
+    """Writes an affine norm with its products multiplied out, each in an order of its own."""
+
+    def product(*factors: Any) -> Any:
+        left = list(factors)
+        while len(left) > 1:
+            r.shuffle(left)
+            left.append(left.pop() * left.pop())
+        return left[0]
+
+    folded = scale * inverse
+    slope = r.one(lambda: (folded,), lambda: (scale, inverse))
+    return r.one(
+        lambda: product(x, *slope) + (shift - product(mean, scale, inverse)),
+        lambda: (product(x, scale, inverse) - product(mean, *slope)) + shift,
+        lambda: shift - product(mean, scale, inverse) + product(x, *slope),
+        lambda: (product(x, inverse) - product(mean, inverse)) * scale + shift,
+    )
+
+
 def _norm(
     r: Choice, kind: str, change: str | None, x: Any, scale: Any, shift: Any, axes: tuple[int, ...], shape: list[int]
 ) -> tuple[Any, list[Any]]:
@@ -126,6 +146,8 @@ def _norm(
         )  # fmt: skip
     normal = r.one(lambda: centred() * inverse, lambda: inverse * centred())
     more = [inverse + 1.0] if r.random() < 0.2 else []  # somebody else computes with 1 / std
+    if kind != "rms_norm" and r.random() < 0.25:
+        return _spread(r, x, m, inverse, scale, shift), more
     scaled = r.one(
         lambda: normal * scale, lambda: scale * normal, lambda: centred() * (inverse * scale),
         lambda: (scale * centred()) * inverse, lambda: inverse * (centred() * scale),

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from topos_core.matching.func import Form, Func, Kid, Map, composed, heads_within, uncast, used
-from topos_core.matching.opening import opened, opens, regrouped
+from topos_core.matching.opening import opened, opens, regrouped, unrooted
 from topos_core.matching.symbol import Coefficient, power_of, quotient
 from topos_core.matching.template import Template
 from topos_core.matching.tuples import new_tuple
@@ -203,6 +203,9 @@ class Attempt:
         """Gives each operand of the template one of the program's: flattened, then with shared ones opened, then as written."""
         kind = "product" if template.kind == "reduce" else func.kind
         constant = func.constant
+        flat = self.template.flat and kind == "product"
+        if flat:
+            kids = unrooted(kids)
         nested = [k for k, kid in enumerate(kids) if kid.func.kind == kind and opens(kind, kid)]
         if not nested and not written:
             return self._assign_once(template, func, kids, constant)
@@ -214,6 +217,8 @@ class Attempt:
             tries += [(opened(kind, kids, (k,)), constant) for k in nested[:3]]
         wanted = len(template.kids)
         for operands, added in tries:
+            if flat:
+                operands = unrooted(operands)
             if not wanted <= len(operands) <= wanted + 1:
                 continue
             mark = self._mark()
@@ -223,7 +228,8 @@ class Attempt:
             self._undo(mark)
         if not nested and wanted <= len(kids) <= wanted + 1:
             return None  # tried first
-        return self._assign_once(template, func, opened(kind, kids, nested), constant)
+        apart = opened(kind, kids, nested)
+        return self._assign_once(template, func, unrooted(apart) if flat else apart, constant)
 
     def _assign_once(
         self, template: Func, func: Func, kids: list[Kid], constant: Coefficient | None

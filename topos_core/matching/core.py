@@ -46,6 +46,7 @@ class Keys:
         views: The tape's views, for constant index tables; made here where left out.
         symbolic: Gives the coefficient of a constant in a template; numbers stay numbers where left out.
         holes: Names of the inputs that a template's holes are, by value.
+        flat: Whether operands are taken as read once, so that sums and products are flattened through all of them.
 
     Attributes:
         coefficients, funcs, views: By value.
@@ -63,10 +64,13 @@ class Keys:
         *,
         symbolic: Callable[[float], Coefficient] | None = None,
         holes: Mapping[int, str] | None = None,
+        flat: bool = False,
     ) -> None:
         self.tape = tape
         self.table = FuncTable()
         self.uses = Uses(tape)
+        if flat:
+            self.uses.count = [1] * len(tape.ops)
         self.coefficients: list[Coefficient] = []
         self.funcs: list[Func] = []
         self.views: list[View] = []

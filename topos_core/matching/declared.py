@@ -45,6 +45,8 @@ class Form:
         dtypes: Dtypes of holes, where they are not float64.
         labels: Labels of holes, where they are not the term's.
         silent: Whether its anchor says too little to speak of a near miss.
+        flat: Whether its products are multiplied out, however often an operand of theirs is read: it is compared with all that
+            stands in a product of the program, in whatever order that was multiplied.
     """
 
     formula: Callable[..., Any]
@@ -54,6 +56,7 @@ class Form:
     dtypes: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     silent: bool = False
+    flat: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -48,7 +48,9 @@ def sifted(keys: Keys, recognised: Recognised) -> tuple[list[Missed], Mapping[tu
         code = missed.code
         if code in _STRUCTURE and others:
             continue
-        if code != "axis-mixed" and any(len(match.attempt.covered()) >= missed.held for match in others):
+        if code != "axis-mixed" and any(
+            len(match.attempt.covered()) >= missed.held or _is_sibling(keys, match, missed) for match in others
+        ):
             continue
         for number in anchors:
             before = best.get(number)
@@ -59,6 +61,12 @@ def sifted(keys: Keys, recognised: Recognised) -> tuple[list[Missed], Mapping[tu
             ):
                 best[number] = missed
     return list({id(missed): missed for missed in best.values()}.values()), stopped
+
+
+def _is_sibling(keys: Keys, match: Found, missed: Missed) -> bool:
+    """Says whether a match is of the same family at the same function: it is that, and the other is excluded there."""
+    family = match.template.term.family
+    return bool(family) and family == missed.template.term.family and keys.funcs[match.root] is keys.funcs[missed.root]
 
 
 def _is_bare(keys: Keys, missed: Missed, anchors: Sequence[int]) -> bool:

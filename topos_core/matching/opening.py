@@ -65,3 +65,14 @@ def _through(kind: str, kid: Kid, inside: Sequence[Kid]) -> list[Kid]:
         weight = inner.weight * kid.weight if kind == "sum" else power(inner.weight, kid.weight, count)
         out.append(new_tuple(Kid, (inner.func, composed(inner.map, kid.map), weight)))
     return out
+
+
+def unrooted(kids: Sequence[Kid]) -> list[Kid]:
+    """Lists the operands of a product with roots that it divides by taken apart: `x * r` with `r = y ** -0.5` for others too."""
+    out: list[Kid] = []
+    for kid in kids:
+        inside = kid.func.kids if kid.func.kind == "product" else ()
+        apart = _through("product", kid, inside) if len(inside) == 1 and opens("product", kid) else [kid]
+        root = apart[0].weight
+        out += apart if root < 0 and not float(root).is_integer() else [kid]
+    return out

@@ -41,6 +41,7 @@ class Template:
         owned: Labels of each hole's axes.
         constants: Numbers that the program chooses.
         silent: Whether a failure above its anchor says too little.
+        flat: Whether its products are multiplied out.
         holes: Holes that it has.
         lookalike: Set where it is a look-alike.
         root, factor: The value `factor x root` that a program's value is compared with.
@@ -68,6 +69,7 @@ class Template:
     owned: Mapping[str, str]
     constants: tuple[str, ...]
     silent: bool
+    flat: bool
     holes: tuple[str, ...]
     lookalike: Lookalike | None
     root: Func
@@ -145,7 +147,7 @@ def _traced(term: Term, form: Form, dropped: tuple[str, ...], lookalike: Lookali
     )  # fmt: skip
     symbols = {prime: COUNT + label for label, prime in extents.items()}
     symbols |= {prime: name for name, prime in constants.items()}
-    keys = Keys(tape, symbolic=lambda number: _symbolic(number, symbols), holes=holes)
+    keys = Keys(tape, symbolic=lambda number: _symbolic(number, symbols), holes=holes, flat=form.flat)
     return _template(term, form, lookalike, tape, keys, {prime: label for label, prime in extents.items()})
 
 
@@ -196,6 +198,7 @@ def _template(
         owned=owned,
         constants=(*term.constants, *form.constants),
         silent=form.silent,
+        flat=form.flat,
         holes=holes,
         lookalike=lookalike,
         root=root,

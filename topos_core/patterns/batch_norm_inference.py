@@ -3,7 +3,9 @@
 Recognises
     `(x - mean) / sqrt(variance + epsilon) * scale + shift` where mean and variance are inputs, parameters or constants
     with one element per channel, in any rank, layout and spelling: reshaped, indexed with None or broadcast; `** -0.5` or
-    `rsqrt`; the scale folded into the root; the affine folded into `x * k + (shift - mean * k)`. Scale and shift are optional.
+    `rsqrt`; the scale folded into the root; the affine folded into `x * k + (shift - mean * k)`
+    or multiplied out with each product in an order of its own (`x * k + (shift - mean * scale / deviation)`). Scale and shift
+    are optional.
 
 Why it pays
     One kernel reads x once and writes once; the recorded ops read and write it four times. After a convolution it becomes
@@ -32,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.cost.work import Work
+from topos_core.matching import spread
 from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.arrangement import arranged, restored
 from topos_core.matching.attempt import Attempt
@@ -58,9 +61,17 @@ def formula(x: Any, mean: Any, variance: Any, scale: Any, shift: Any, epsilon: f
 
 def folded(x: Any, mean: Any, variance: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     """`x * k + (shift - mean * k)`."""
-    k = 1 / np.sqrt(anchor(variance + epsilon))
-    k = k if scale is None else scale * k
-    return x * k - mean * k if shift is None else x * k + (shift - mean * k)
+    return spread.folded(x, mean, 1 / np.sqrt(anchor(variance + epsilon)), scale, shift)
+
+
+def multiplied_out(x: Any, mean: Any, variance: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """`x * scale * root + (shift - mean * scale * root)`."""
+    return spread.multiplied_out(x, mean, 1 / np.sqrt(anchor(variance + epsilon)), scale, shift)
+
+
+def scaled_last(x: Any, mean: Any, variance: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """`(x * root - mean * root) * scale + shift`."""
+    return spread.scaled_last(x, mean, 1 / np.sqrt(anchor(variance + epsilon)), scale, shift)
 
 
 def epsilon_outside(x: Any, mean: Any, variance: Any, scale: Any, shift: Any, epsilon: float) -> Any:
@@ -146,7 +157,7 @@ PATTERN = Pattern(
         optional=("scale", "shift"),
         constants=("epsilon",),
         family="norm",
-        forms=(folded,),
+        forms=(*spread.forms(multiplied_out, scaled_last), folded),
         lookalikes=(epsilon_outside_root(epsilon_outside),),
         own=given,
         worth=given,

@@ -3,7 +3,8 @@
 Recognises
     `(x - mean) / sqrt(variance + epsilon) * scale + shift` with mean and variance over the batch and all positions, in any
     rank, layout and spelling: rows flattened or not, axes kept or not, `np.var` or by hand (which computes its own mean),
-    `** -0.5`, `rsqrt`, `* (1 / n)`, the scale folded into the root, the affine folded into `x * k + (shift - mean * k)`.
+    `** -0.5`, `rsqrt`, `* (1 / n)`, the scale folded into the root, the affine folded into `x * k + (shift - mean * k)`
+    or multiplied out with each product in an order of its own (`x * k + (shift - mean * scale / deviation)`).
     Scale and shift are optional. Mean and variance are named results: they may be read, however often they are computed.
 
 Why it pays
@@ -32,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.cost.work import Work
+from topos_core.matching import spread
 from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.arrangement import arranged, restored
 from topos_core.matching.binding import Found
@@ -54,12 +56,24 @@ def formula(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
 
 def folded(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     """`x * k + (shift - mean * k)`."""
+    return spread.folded(x, *_statistics(x, epsilon), scale, shift)
+
+
+def multiplied_out(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """`x * scale * root + (shift - mean * scale * root)`."""
+    return spread.multiplied_out(x, *_statistics(x, epsilon), scale, shift)
+
+
+def scaled_last(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """`(x * root - mean * root) * scale + shift`."""
+    return spread.scaled_last(x, *_statistics(x, epsilon), scale, shift)
+
+
+def _statistics(x: Any, epsilon: float) -> tuple[Any, Any]:
     mean = mark(x.mean(0, keepdims=True), "mean")
     centred = x - mean
     variance = anchor(mark((centred * centred).mean(0, keepdims=True), "variance"))
-    k = 1 / np.sqrt(variance + epsilon)
-    k = k if scale is None else scale * k
-    return x * k - mean * k if shift is None else x * k + (shift - mean * k)
+    return mean, 1 / np.sqrt(variance + epsilon)
 
 
 def centred_again(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
@@ -196,7 +210,11 @@ PATTERN = Pattern(
         optional=("scale", "shift"),
         constants=("epsilon",),
         family="norm",
-        forms=(folded, *(Form(form, silent=True) for form in (centred_again, widened_f16, widened_bf16))),
+        forms=(
+            *spread.forms(multiplied_out, scaled_last),
+            folded,
+            *(Form(form, silent=True) for form in (centred_again, widened_f16, widened_bf16)),
+        ),
         lookalikes=(
             epsilon_outside_root(epsilon_outside),
             *one_pass_variance(one_pass, one_pass_bounded),

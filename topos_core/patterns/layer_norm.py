@@ -4,7 +4,8 @@ Recognises
     `(x - mean) / sqrt(variance + epsilon) * scale + shift` with mean and variance over one axis or several and a scale and
     shift along exactly those axes, both optional; any rank, layout and spelling: axes kept or not, `np.var` or by hand,
     `** -0.5`, `rsqrt`, sums instead of means with the factor outside, rows flattened, means by matrix product, means of f16
-    and bf16 that are summed in f32 and rounded, the scale folded into the root, the affine folded into `x * k + (shift - mean * k)`.
+    and bf16 that are summed in f32 and rounded, the scale folded into the root, the affine folded into `x * k + (shift - mean * k)`
+    or multiplied out with each product in an order of its own (`x * k + (shift - mean * scale / deviation)`).
 
 Why it pays
     One kernel reads x once and writes once, a row at a time; the recorded ops read and write it about eight times.
@@ -33,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from topos_core.cost.work import Work
+from topos_core.matching import spread
 from topos_core.matching.answers import ROOTS, finder, places
 from topos_core.matching.binding import Found
 from topos_core.matching.declared import Form, Term, anchor, difference, mean_as_numpy
@@ -53,11 +55,23 @@ def formula(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
 
 def folded(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     """`x * k + (shift - mean * k)`."""
+    return spread.folded(x, *_statistics(x, epsilon), scale, shift)
+
+
+def multiplied_out(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """`x * scale * root + (shift - mean * scale * root)`."""
+    return spread.multiplied_out(x, *_statistics(x, epsilon), scale, shift)
+
+
+def scaled_last(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """`(x * root - mean * root) * scale + shift`."""
+    return spread.scaled_last(x, *_statistics(x, epsilon), scale, shift)
+
+
+def _statistics(x: Any, epsilon: float) -> tuple[Any, Any]:
     mean = x.mean(-1, keepdims=True)
     centred = x - mean
-    k = 1 / np.sqrt(anchor((centred * centred).mean(-1, keepdims=True)) + epsilon)
-    k = k if scale is None else scale * k
-    return x * k - mean * k if shift is None else x * k + (shift - mean * k)
+    return mean, 1 / np.sqrt(anchor((centred * centred).mean(-1, keepdims=True)) + epsilon)
 
 
 def centred_again(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
@@ -134,7 +148,11 @@ TERM = Term(
     optional=("scale", "shift"),
     constants=("epsilon",),
     family="norm",
-    forms=(folded, *(Form(form, silent=True) for form in (centred_again, widened_f16, widened_bf16))),
+    forms=(
+        *spread.forms(multiplied_out, scaled_last),
+        folded,
+        *(Form(form, silent=True) for form in (centred_again, widened_f16, widened_bf16)),
+    ),
     lookalikes=(
         epsilon_outside_root(epsilon_outside),
         *one_pass_variance(one_pass, one_pass_bounded),
