@@ -44,6 +44,30 @@ def test_the_bar_holds_everything_in_every_window(open_page: Open) -> None:
         expect(page.get_by_role("button", name="Keys and search fields")).to_be_in_viewport(ratio=1)
 
 
+def test_the_bar_holds_everything_while_one_of_several_targets_is_traced(open_page: Open) -> None:
+    page, served, _ = open_page(convolution(observed=True), norms())
+    running = {"target": "models/long_name_of_a_program.py", "step": "importing", "done": 2, "total": 3, "seconds": 3}
+    served.hub.publish("tracing", {"running": running})
+    told = page.locator(".top > .busy")
+    for width in (620, 900, 1101, 1361, 1440, 1561, 1741):
+        page.set_viewport_size({"width": width, "height": 800})
+        expect(told).to_contain_text("tracing")
+        assert overlaps(page, ".top > *") == [], width
+        assert told.evaluate("e => e.clientWidth") >= 220, width
+        expect(page.get_by_role("button", name="Keys and search fields")).to_be_in_viewport(ratio=1)
+
+
+def test_a_verdict_beside_a_long_name_is_never_broken_inside_its_word(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True))
+    page.locator("[data-box]").filter(has_text="matmul").first.click()
+    words = page.locator(".card .regions .verdict")
+    expect(words.first).to_be_visible()
+    page.locator(".card .regions .link").first.evaluate(
+        "e => { e.textContent = 'convolution 3x3, 16 channels + bias + '.repeat(4) }"
+    )
+    assert words.first.evaluate("e => e.getBoundingClientRect().height") < 24
+
+
 def test_no_pane_is_wider_than_its_window(open_page: Open) -> None:
     """900 pixels, and a common window at 200 %: below, the panes stand under one another and the page scrolls."""
     page, *_ = open_page(convolution(observed=True))

@@ -10,6 +10,7 @@ export function reasonOf({ verdict, reason }: { verdict: Verdict; reason: string
 
 /** The decline's own word where it has one: `Declined by cost` says more than `Declined`. */
 export function verdictWord(region: { verdict: Verdict; word: string | null }): string {
+  if (region.verdict === 'declined' && region.word === 'covered-by') return 'Declined: covered by another';
   if (region.verdict === 'declined' && region.word) return `Declined: ${region.word.replaceAll('-', ' ')}`;
   if (region.verdict === 'blocked') return 'Blocked by observation';
   return WORD[region.verdict];
