@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from topos_core.cost.work import Work
+from topos_core.ops.blas_gate import BLAS
 from topos_core.ops.cast import cast_array
 from topos_core.ops.definition import OpDefinition, TypeMismatch
 from topos_core.tape.type import FLOATS, INTEGERS, TensorType, numpy_dtype
@@ -36,7 +37,10 @@ def _infer_matmul(types: Sequence[TensorType], attributes: Mapping[str, Any]) ->
 
 def _evaluate_matmul(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
     """f16 and bf16 never run in their own precision: NumPy has no such product, so even accumulating in f16 means f32."""
-    return cast_array(np.matmul(*_factors(arrays, attributes, result)), numpy_dtype(result.dtype))
+    factors = _factors(arrays, attributes, result)
+    with BLAS:
+        product = np.matmul(*factors)
+    return cast_array(product, numpy_dtype(result.dtype))
 
 
 def _matmul_into(
@@ -44,9 +48,12 @@ def _matmul_into(
 ) -> None:
     a, b = _factors(arrays, attributes, result)
     if a.dtype == out.dtype:
-        np.matmul(a, b, out=out)
+        with BLAS:
+            np.matmul(a, b, out=out)
     else:
-        out[...] = cast_array(np.matmul(a, b), out.dtype)
+        with BLAS:
+            product = np.matmul(a, b)
+        out[...] = cast_array(product, out.dtype)
 
 
 def _factors(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> list[np.ndarray]:
