@@ -121,6 +121,9 @@ class Attempt:
             code = "cast"
         rank = _RANKS.get(code, 3)
         best = self.failure
+        wider = code == "identity" and best is not None and best.code == code and best[:2] == (self.stage, self.steps)
+        if wider and best is not None and len(func.shape) > len(best.func.shape):
+            best = None  # of several values that are none of what was bound, the one that is as large
         if best is None or (self.stage, self.steps, rank) > best[:3]:
             self.failure = new_tuple(Failure, (self.stage, self.steps, rank, code, expected, found, func))
         return None
@@ -332,22 +335,29 @@ class Attempt:
         return [*candidates[first:], *candidates[:first]]
 
     def _no_candidate(self, wanted: Kid, kids: list[Kid], product: bool) -> None:
-        cast = next((kid for kid in kids if kid.weight == wanted.weight and _is_cast_of(wanted.func, kid.func)), None)
+        cast = next((kid for kid in kids if _is_cast_of(wanted, kid)), None)
         if cast is not None:
             self.fail("kind", wanted, cast, cast.func)
             return
-        same = [kid for kid in kids if kid.func.kind == wanted.func.kind and kid.func.name == wanted.func.name]
-        if product and same:
-            self.fail("exponent", wanted, same[0], same[0].func)
+        if (product and self._has_other_power(wanted, kids)) or not kids:
             return
-        heads = heads_within(wanted.func)
-        near = max(
-            kids,
-            key=lambda kid: (wanted.func.kind == kid.func.kind, (heads_within(kid.func) & heads).bit_count()),
-            default=None,
-        )
-        if near is not None:
-            self.fail("kind", wanted, near, near.func)
+        near = most_alike(wanted, kids, product)
+        self.fail("kind", wanted, near, near.func)
+
+    def _has_other_power(self, wanted: Kid, kids: list[Kid]) -> bool:
+        """Fails where one of the operands is what is wanted to another power."""
+        looked_alike = [kid for kid in kids if kid.weight != wanted.weight and _may_be(wanted.func, kid.func)]
+        for kid in looked_alike[:_POWERS]:
+            mark, choices, failure = self._mark(), len(self.choices), self.failure
+            fits = self.match(wanted.func, kid.func, kid.map) is not None
+            self.failure = failure
+            if fits:
+                self.fail("exponent", wanted, kid, kid.func)
+            self._undo(mark)
+            del self.choices[choices:]
+            if fits:
+                return True
+        return False
 
     def _bind(self, hole: str, func: Func, map_: Map) -> Coefficient | None:
         known = self.bound.get(hole)
@@ -429,6 +439,9 @@ class Attempt:
         self.equations.append(new_tuple(Equation, (found, expected, what, func)))
 
 
+_POWERS = 3
+"""Operands to another power that are looked into."""
+
 _EITHER_WAY = frozenset(("maximum", "minimum", "compare:eq", "compare:ne"))
 _EXTREMES = {"max", "min"}
 _RANKS = {"missing": 0, "kind": 1, "extra": 1}
@@ -438,10 +451,28 @@ def _by_weight(term: tuple[int, int]) -> int:
     return term[1]
 
 
-def _is_cast_of(template: Func, func: Func) -> bool:
-    """Says whether a function is what a template needs but for a cast."""
-    inner = uncast(func)
-    return inner is not func and (inner.kind, inner.name) == (template.kind, template.name)
+def most_alike(wanted: Kid, kids: Sequence[Kid], product: bool) -> Kid:
+    """Gives the operand that looks most like what is wanted: in a product to the same power, then of the same kind, then by what
+    lies below.
+    """
+    func, heads = wanted.func, heads_within(wanted.func)
+
+    def alike(kid: Kid) -> tuple[bool, bool, int]:
+        power = product and kid.weight == wanted.weight
+        return power, kid.func.kind == func.kind, (heads_within(kid.func) & heads).bit_count()
+
+    return max(kids, key=alike)
+
+
+def _is_cast_of(wanted: Kid, kid: Kid) -> bool:
+    """Says whether an operand is what a template needs but for a cast, of it or of its root."""
+    inner, weight = uncast(kid.func), kid.weight
+    if inner is kid.func:
+        return False
+    if inner.kind == "product" and len(inner.kids) == 1 and wanted.func.kind != "product":
+        (root,) = inner.kids
+        inner, weight = root.func, weight * root.weight
+    return bool(weight == wanted.weight) and (inner.kind, inner.name) == (wanted.func.kind, wanted.func.name)
 
 
 def _may_be(template: Func, func: Func) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from topos_core.matching.attempt import Attempt, Equation, Failure, Far, Held
-from topos_core.matching.func import Func, Kid, Map, heads_within
+from topos_core.matching.attempt import Attempt, Equation, Failure, Far, Held, most_alike
+from topos_core.matching.func import Func, Kid, Map
 from topos_core.matching.labelling import labelled
 from topos_core.matching.met import Met
 from topos_core.matching.passed import Passed, Stride, length, worked_out
@@ -160,6 +160,7 @@ class Nearest(NamedTuple):
 
     wanted: Kid
     kids: tuple[Any, ...]
+    product: bool
 
 
 class Place(NamedTuple):
@@ -178,9 +179,7 @@ def translated(told: Any, met: Met) -> Any:
     if kind is Passed:
         return worked_out(told, met.order)
     if kind is Nearest:
-        heads, wanted = heads_within(told.wanted.func), told.wanted.func.kind
-        kids = translated(told.kids, met)
-        return max(kids, key=lambda kid: (wanted == kid.func.kind, (heads_within(kid.func) & heads).bit_count()))
+        return most_alike(told.wanted, translated(told.kids, met), told.product)
     if kind is tuple or kind is list:
         return kind([translated(one, met) for one in told])
     return Kid(*[translated(one, met) for one in told]) if kind is Kid else told

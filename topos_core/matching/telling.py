@@ -41,6 +41,8 @@ def near_miss(keys: Keys, missed: Missed) -> NearMiss | None:
     held = (
         missed.template.size - 1 if missed.template.lookalike else min(missed.failure.steps, missed.template.size - 1)
     )
+    if not held and words.code != "cast":  # a cast stands before all that would hold
+        return None  # nothing of it stands there but what other formulas have too
     return NearMiss(
         missed.identifier,
         missed.root,
@@ -131,12 +133,17 @@ def told(keys: Keys, missed: Missed, failure: Failure) -> Words | None:
         case "exponent":
             return Words("exponent", f"the power {expected.weight:g}", f"the power {found.weight:g}")
         case "sign":
+            if found > 0:  # then the factor has the sign that the extreme asks for, and the extreme is the other one
+                other = "min" if failure.func.name == "max" else "max"
+                whose = expected[0] if len(expected) == 1 else "what is compared"
+                return Words("sign", f"the {other} of {whose}", f"the {failure.func.name} of it")
             return Words("sign", f"a positive factor of {' and '.join(expected) or 'what is compared'}", _nice(found))
         case "extra" | "missing":
             return Words("structure", f"{len(expected.kids)} operands of {_wanted(expected)}", f"{len(found)} operands")
         case "kind" | "arity" | "shape":
             want = expected.func if isinstance(expected, Kid) else expected
-            return Words("structure", _wanted(want), _said(keys, found.func if isinstance(found, Kid) else found))
+            needed, there = _wanted(want), _said(keys, found.func if isinstance(found, Kid) else found)
+            return None if needed == there else Words("structure", needed, there)  # what differs lies further down
         case _:
             return None
 
@@ -306,5 +313,8 @@ def _nice(number: float) -> str:
     for text, one in (("sqrt({})", square), ("1/sqrt({})", inverse)):
         whole = round(one)
         if 2 <= whole <= 1 << 20 and abs(one - whole) < 1e-9 * whole:
+            root = math.isqrt(whole)
+            if root * root == whole:
+                return f"{'-' if number < 0 else ''}1/{root}"  # a whole number is written as one
             return ("-" if number < 0 else "") + text.format(whole)
     return f"{number:.9g}"

@@ -119,11 +119,8 @@ class Tracing(Attempt):
         if any(is_cast(kid.func.kind, kid.func.name) or kid.func.adds_nothing for kid in kids):
             self.trail.is_kept = False  # which operand is told is a question of all that lies below
             return
-        same = [kid for kid in kids if kid.func.kind == wanted.func.kind and kid.func.name == wanted.func.name]
-        if product and same:
-            self.fail("exponent", wanted, same[0], same[0].func)
-        elif kids:
-            nearest: Any = Nearest(wanted, tuple(kids))
+        if not (product and self._has_other_power(wanted, kids)) and kids:
+            nearest: Any = Nearest(wanted, tuple(kids), product)
             self.fail("kind", wanted, nearest, kids[0].func)
 
 
@@ -159,5 +156,5 @@ def kept(told: Any) -> Any:
     if kind is tuple or kind is list:
         return kind([kept(one) for one in told])
     if kind is Nearest:
-        return Nearest(told.wanted, kept(told.kids))
+        return Nearest(told.wanted, kept(told.kids), told.product)
     return Kid(*[kept(one) for one in told]) if kind is Kid else told
