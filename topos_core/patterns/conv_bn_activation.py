@@ -20,7 +20,7 @@ Differs from the recorded ops
 Not recognised
     A scalar bias. Movement after the residual. Training batch norm (its statistics need the whole result first).
     A sigmoid as `where(x >= 0, 1, e) / (1 + e)` with `e = exp(-|x|)`, the choice before the quotient. Hardswish by
-    `clip(x / 6 + 0.5, 0, 1)` or by three branches, relu by a product with a mask, tanh by sigmoid or exp. Leaky relu, elu
+    `clip(x / 6 + 0.5, 0, 1)` or by three branches, relu by a product with a mask or as `(h + abs(h)) / 2`, tanh by sigmoid or exp. Leaky relu, elu
     and other activations.
 
 Source

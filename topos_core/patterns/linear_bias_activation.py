@@ -13,7 +13,7 @@ Declines when
 
 Not recognised
     A part of the layer's result that is activated. A sigmoid as `where(x >= 0, 1, e) / (1 + e)` with `e = exp(-|x|)`, the
-    choice before the quotient. Hardswish by `clip(x / 6 + 0.5, 0, 1)` or by three branches, relu by a product with a mask,
+    choice before the quotient. Hardswish by `clip(x / 6 + 0.5, 0, 1)` or by three branches, relu by a product with a mask or as `(h + abs(h)) / 2`,
     tanh by sigmoid or exp. Leaky relu, elu and other activations.
 
 Source

@@ -12,7 +12,8 @@ Declines when
 
 Not recognised
     A sum that is divided by something else than the count (the sum itself is), a loss per example, a difference that
-    broadcasts one of the values, weights per element, the variance of the difference plus its squared mean.
+    broadcasts one of the values, weights per element, the variance of the difference plus its squared mean, the square of
+    the size of the difference (`abs(y - x) ** 2`).
 
 Source
     Gauss, Theoria motus (1809).

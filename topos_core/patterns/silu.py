@@ -18,7 +18,7 @@ Differs from the recorded ops
 
 Not recognised
     `exp(0 - x)`, an exponent that is clipped, `1 / exp(x)`, `exp2`, `e ** -x` or `2 + expm1(-x)` for `1 + exp(-x)`;
-    `x * (1 - 1 / (1 + exp(x)))`, which cancels; a choice by a negated comparison (`~(x < 0)`), or by the sign of x of whole
+    `x * (1 - 1 / (1 + exp(x)))` and `x - x / (1 + exp(x))`, which cancel; a choice by a negated comparison (`~(x < 0)`), or by the sign of x of whole
     products with x (behind a linear layer or a convolution it is); a factor on x inside the sigmoid (1.702 is `gelu`;
     others are told).
 
