@@ -56,14 +56,12 @@ class _Setting:
 
 
 def _set(library: Any, count: int) -> None:
-    """Sets the number whatever thread asks: threadpoolctl 3.8 lets the first one that ever asked decide, and ignores others."""
-    clear = getattr(library, "clear_controlling_thread", None)
-    if clear is None:
-        library.set_num_threads(count)
-        return
-    clear(force=True)
-    library.set_num_threads(count)
-    clear()
+    """Sets the number whatever thread asks.
+
+    threadpoolctl 3.8 ignores every thread but the first that ever asked, since it takes threads for rivals; ours agree. Its
+    public way around it, to clear who decides before and after, takes from callers what they have decided, and 7 microseconds a run.
+    """
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(count)
 
 
 @contextmanager
