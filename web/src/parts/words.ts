@@ -18,3 +18,12 @@ export function verdictWord(region: { verdict: Verdict; word: string | null }): 
 
 /** Why the server is asked nothing more of the last good plan while what was saved last does not record. */
 export const KEPT = 'Not asked: what was saved last does not record.';
+
+/** Targets as people tell them apart: without the folder that all of them lie in. */
+export function apart(targets: string[]): string[] {
+  const folders = targets.map((target) => target.slice(0, target.lastIndexOf('/', target.lastIndexOf(':')) + 1).split('/'));
+  let same = 0;
+  while (folders.every((parts) => same < parts.length - 1 && parts[same] === folders[0][same])) same += 1;
+  const length = folders[0]?.slice(0, same).reduce((sum, part) => sum + part.length + 1, 0) ?? 0;
+  return targets.length > 1 ? targets.map((target) => target.slice(length)) : targets;
+}
