@@ -290,9 +290,6 @@ def _add_norm() -> Group:
     def library(x, r, g, b):
         return nn.layer_norm(np.add(x, r), g, b)
 
-    def stacked(x, r, g, b):
-        return _normed(np.stack([x, r]).sum(0), -1) * g + b
-
     def powered(x, r, g, b):
         s = x + r
         d = s - s.mean(-1, keepdims=True)
@@ -316,7 +313,7 @@ def _add_norm() -> Group:
         d = s - s.mean(-1, keepdims=True)
         return d / (np.sqrt((d * d).mean(-1, keepdims=True)) + 1e-5) * g + b
 
-    taken = (textbook, commuted, root_mean_square, library, powered, by_variance, flattened, unscaled, stacked)
+    taken = (textbook, commuted, root_mean_square, library, powered, by_variance, flattened, unscaled)
     return group(specs, taken, (behind, outside))
 
 

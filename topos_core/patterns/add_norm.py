@@ -1,9 +1,8 @@
 """A residual sum and the norm that follows it.
 
 Recognises
-    A `layer_norm` or `rms_norm` of `x + residual`, both of one shape, as an addition or as a sum over a stack of the two
-    (`np.stack([x, residual]).sum(0)`). The sum is a named result: the next block may read it, as every block with the norm in
-    front does.
+    A `layer_norm` or `rms_norm` of `x + residual`, both of one shape. The sum is a named result: the next block may read it,
+    as every block with the norm in front does.
 
 Why it pays
     One kernel reads both operands once and writes the sum and its norm; apart, the sum is written and read again.
@@ -16,7 +15,8 @@ Differs from the recorded ops
     infinity for a recorded NaN.
 
 Not recognised
-    A sum with a broadcast operand (a bias), a sum of three, a scaled residual, a difference.
+    A sum with a broadcast operand (a bias), a sum of three, a sum or mean over a stack of the two, a scaled residual, a
+    difference.
 
 Source
     Vaswani et al., Attention Is All You Need (arXiv 1706.03762), section 3.1; Xiong et al. (arXiv 2002.04745).
@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.addends import addends
 from topos_core.matching.answers import ROOTS, places
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.joining import joined, match_at
@@ -54,15 +53,14 @@ def find(context: Context, root: int, /) -> Match | None:
         if norm is None:
             continue
         total = norm.bindings["x"]
-        added = addends(context, total)
-        if added is None or any(_repeats(context, operand) for operand in (added.left, added.right)):
+        op = context.op(total)
+        if op.name != "add" or any(_repeats(context, operand) for operand in op.operands):
             continue
-        x, residual = added.left, added.right
+        x, residual = op.operands
         bindings = {**norm.bindings, "x": x, "residual": residual}
         layouts = {**norm.facts.layouts, "residual": norm.facts.layouts["x"]}
         facts = replace(norm.facts, layouts=layouts, options={"norm": identifier})
-        named = {**norm.named, "sum": (total,)}
-        return joined(context, IDENTIFIER, root, [norm], bindings, facts, added.between, named)
+        return joined(context, IDENTIFIER, root, [norm], bindings, facts, named={**norm.named, "sum": (total,)})
     return None
 
 
@@ -97,11 +95,6 @@ def _pre_norm(x: Any, y: Any, scale: Any) -> Any:
     return total / np.sqrt((total * total).mean(-1, keepdims=True) + 1e-6) * scale
 
 
-def _stacked(x: Any, y: Any, scale: Any) -> Any:
-    total = np.stack([x, y], 1).sum(1)
-    return total / np.sqrt((total * total).mean(-1, keepdims=True) + 1e-6) * scale
-
-
 def _bias(x: Any, scale: Any) -> Any:
     total = x + scale
     return total / np.sqrt((total * total).mean(-1, keepdims=True) + 1e-6) * scale
@@ -121,7 +114,6 @@ PATTERN = Pattern(
     examples=(
         Example("layer norm of a sum", _post_norm, _BOTH),
         Example("rms norm of a sum", _pre_norm, {name: _BOTH[name] for name in ("x", "y", "scale")}),
-        Example("a sum over a stack of the two", _stacked, {name: _BOTH[name] for name in ("x", "y", "scale")}),
     ),
     counterexamples=(Example("a bias is no residual", _bias, {"x": "f32[4,5,6]", "scale": "f32[6]"}),),
 )
