@@ -21,9 +21,10 @@ export const KEPT = 'Not asked: what was saved last does not record.';
 
 /** Targets as people tell them apart: without the folder that all of them lie in. */
 export function apart(targets: string[]): string[] {
+  if (targets.length < 2) return targets;
   const folders = targets.map((target) => target.slice(0, target.lastIndexOf('/', target.lastIndexOf(':')) + 1).split('/'));
   let same = 0;
   while (folders.every((parts) => same < parts.length - 1 && parts[same] === folders[0][same])) same += 1;
-  const length = folders[0]?.slice(0, same).reduce((sum, part) => sum + part.length + 1, 0) ?? 0;
-  return targets.length > 1 ? targets.map((target) => target.slice(length)) : targets;
+  const length = folders[0].slice(0, same).reduce((sum, part) => sum + part.length + 1, 0);
+  return targets.map((target) => target.slice(length));
 }
