@@ -69,7 +69,9 @@ def test_a_deviation_that_is_divided_by(divided):
     check("batch_norm_inference", program, IMAGE)
 
 
-@pytest.mark.parametrize("of", [lambda x, y: x * y, lambda x, y: x + y, lambda x, y: np.sqrt(x * x)], ids=str)
+@pytest.mark.parametrize(
+    "of", [lambda x, y: x * y, lambda x, y: x + y, lambda x, y: np.sqrt(x * x)], ids=["product", "sum", "root"]
+)
 def test_an_x_that_is_a_product_a_sum_or_a_root_is_taken_whole(of):
     def program(x, y, var, m, g, b):
         r = 1 / np.sqrt(var + 1e-5)
