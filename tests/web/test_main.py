@@ -220,7 +220,7 @@ def test_a_save_is_told_and_an_error_keeps_the_plan(tmp_path: Path) -> None:
         with urllib.request.urlopen(f"{base}api/v1/events?{token}") as events:
             model.write_text(MODEL.replace("return", "if hidden.sum() > 0:\n        return hidden\n    return"))
             told = wait_for(events, "plan")
-            assert {name: told[name] for name in ("id", "revision", "failed")} == {"id": plan["id"], "revision": 2, "failed": True}
+            assert (told["id"], told["revision"], told["failed"]) == (plan["id"], 2, True)
             assert told["changed_files"] == ["model.py"]
             failed = get(url, "api/v1/plans")[0]
             assert failed["error"]["line"] == 8
