@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -116,6 +117,22 @@ def test_a_verdict_and_its_reason_are_told_once(open_page: Open) -> None:
     told = page.get_by_test_id("why").inner_text()
     assert told.lower().count("near miss") == 1
     assert told.count("steps held") == 1
+    assert "recorded ops" not in told  # those of a match: here none was made, and steps are no ops
+
+
+def test_a_loss_has_the_sign_of_a_number(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    page.locator('.entry[data-verdict="declined"]', has_text="sum of squares").click()
+    assert "−300 ns" in page.get_by_test_id("why").inner_text()
+    assert re.search(r"(?<![\w.])-\d", page.get_by_test_id("why").inner_text()) is None
+
+
+def test_what_a_button_says_is_said_once(open_page: Open) -> None:
+    """A block's remedies stand as buttons with their price; its `action` is for whoever has no buttons."""
+    page, *_ = open_page(convolution(observed=True))
+    page.locator('.entry[data-verdict="blocked"]').click()
+    expect(page.get_by_test_id("fixes")).to_be_visible()
+    expect(page.locator(".card .action")).to_have_count(0)
 
 
 def test_every_time_on_the_page_bears_its_basis(open_page: Open) -> None:

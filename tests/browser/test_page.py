@@ -58,7 +58,7 @@ def test_a_near_miss_is_marked_on_its_op_and_outlined_when_chosen(open_page: Ope
     page.locator('.entry[data-verdict="near_miss"]').click()
     assert fill(page, '.sleeve[data-verdict="near_miss"]') == "none"
     why = page.get_by_test_id("near-miss")
-    assert "7 of 9 steps held" in why.inner_text()
+    assert "7 of the pattern's 9 steps held" in why.inner_text()
     assert "25088 (n)" in why.inner_text()
     assert "25087 (n - 1)" in why.inner_text()
 
@@ -453,7 +453,14 @@ def test_a_taken_region_shows_the_kernel_that_runs_it(open_page: Open) -> None:
     expect(pane).to_contain_text("made ready by topos_core/kernels/home/window_reduce.py for znver4")
     expect(pane.get_by_label("how it is started")).to_have_text(re.compile(r"threads\s*2\s*items\s*4\s*rows\s*6"))
     expect(pane.locator(".code")).to_contain_text("def window(args, worker):")
-    pane.get_by_label("kernel", exact=True).select_option(index=1)
+    kernels = pane.get_by_label("kernel", exact=True)
+    assert kernels.locator("option").all_inner_texts()[-1] == "expression over rows: exp, sum (f32) · called by address"
+    kernels.select_option(index=2)
+    expect(kernels).to_have_attribute("title", 'expression ["rows",true,false,[["f32",true]]]')
+    pane.get_by_text("made for this program").click()
+    expect(pane.locator("details code")).to_have_text('["rows",true,false,[["f32",true]]]')
+    kernels.select_option(index=1)
+    expect(pane.locator("details")).to_have_count(0)
     pane.get_by_role("button", name="LLVM IR").click()
     expect(pane.locator(".code")).to_contain_text("define void @topos_kernel")
     page.locator('.entry[data-verdict="blocked"]').click()
@@ -527,6 +534,9 @@ def test_phases_show_three_forms_that_follow_one_selection(open_page: Open) -> N
     )
     expect(grouped.locator(".line")).to_have_text("%17 = window_reduce(x=%0)")
     expect(nest).to_contain_text("one kernel runs it")  # what topos has not is told, not drawn
+    nest.get_by_role("button", name="Show its kernel").click()
+    expect(page.get_by_test_id("kernel").locator(".code")).to_contain_text("def window(args, worker):")
+    page.get_by_role("button", name="Kernel", exact=True).click()
     grouped.locator(".line").hover()
     expect(recorded.locator(".line.hit")).to_have_text(re.compile("^%17 ="))
     pane.get_by_role("button", name="Differences").click()

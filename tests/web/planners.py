@@ -121,8 +121,25 @@ class GivenPlanner:
         if found is None or found["verdict"] != "taken":
             failure = {"code": "TP505", "message": f"the plan takes no region {region}", "path": None, "line": None}
             raise PlannerError(failure)
-        row = {"name": "window", "variant": ["f32", "max"], "path": "topos_core/kernels/bodies/window.py"}
-        tile = {"name": "tile", "variant": ["f32", "8x3"], "path": "topos_core/kernels/bodies/tile.py"}
+        row = {
+            "name": "window",
+            "title": "window f32 max",
+            "variant": ["f32", "max"],
+            "path": "topos_core/kernels/bodies/window.py",
+        }
+        tile = {
+            "name": "tile",
+            "title": "tile f32 8x3",
+            "variant": ["f32", "8x3"],
+            "path": "topos_core/kernels/bodies/tile.py",
+        }
+        program = '["rows",true,false,[["f32",true]]]'
+        loops = {
+            "name": "expression",
+            "title": "expression over rows: exp, sum (f32)",
+            "variant": [program],
+            "path": "topos_core/kernels/bodies/expression.py",
+        }
         started = [{"threads": 2, "words": {"items": 4, "rows": 6, "inner": 0}}]
         lines = "".join(f"    line = {i}  # </script>\n" for i in range(400))
         return {
@@ -130,6 +147,7 @@ class GivenPlanner:
             "kernels": [
                 {**row, "compiler": "numba", "text": f"def window(args, worker):\n{lines}", "generated": None, "starts": started},
                 {**tile, "compiler": "llvm", "text": "def module():\n", "generated": "define void @topos_kernel\n", "starts": []},
+                {**loops, "compiler": "llvm", "text": "def module():\n", "generated": None, "starts": []},
             ],
         }  # fmt: skip
 

@@ -124,7 +124,7 @@ class _Told:
             return {
                 **_recorded(plan, sorted(match.interior | match.produced), region),
                 "grouped": [{"value": match.root, "text": head}, {"value": match.root, "text": f"  // {title}"}],
-                **_missing("nest", phrases.kernel_in_place_of_nest()),
+                **_missing("nest", _in_place_of_nest(plan)),
             }
         lost = self._loops.get(value)
         if lost is not None:
@@ -138,6 +138,11 @@ class _Told:
             -1:
         ]
         return {**recorded, "grouped": _group(plan, values, gives, "group"), **_missing("nest", phrases.no_nest())}
+
+
+def _in_place_of_nest(plan: PlanData) -> str:
+    home = plan.request.consumer == "home"
+    return phrases.kernel_in_place_of_nest() if home else phrases.raised_in_place_of_nest()
 
 
 def _generated(plan: PlanData, match: Match, region: str | None, note: str = "") -> dict[str, Any]:

@@ -196,7 +196,17 @@ def nest_not_run(reason: str) -> str:
 
 def kernel_in_place_of_nest() -> str:
     """Says what stands in place of a generated loop nest."""
-    return "one kernel runs it; `topos view` shows its text under Kernel"
+    return "one kernel that was written by hand runs it"
+
+
+def where_kernels_stand() -> str:
+    """Says, where the viewer is not, where such a kernel's text is shown."""
+    return "`topos view` shows its text under Kernel"
+
+
+def raised_in_place_of_nest() -> str:
+    """Says why what is emitted has no loops here."""
+    return "no loops are made of it here: it is emitted as a whole"
 
 
 def taken_inside(titles: Sequence[str]) -> str:
@@ -237,7 +247,7 @@ def not_further(pattern: str, sentence: str) -> str:
 
 def held(steps_held: int, steps: int, expected: str, found: str) -> str:
     """Says how near a near miss came and what the first difference is."""
-    return f"{steps_held} of {steps} steps held; expected {expected}, found {found}"
+    return f"{steps_held} of the pattern's {steps} steps held; expected {expected}, found {found}"
 
 
 def over_path(path: Sequence[str]) -> str:

@@ -360,7 +360,12 @@ def test_phases_show_three_forms_of_what_runs_as_text_and_as_differences(project
         "      + }",
     ]
     whole = check(capsys, "explain", "model.py:plain", "--phases", "--cost", "always")
-    assert whole.count("fused loop nest: one kernel runs it") == 1
+    assert (
+        whole.count(
+            "fused loop nest: one kernel that was written by hand runs it; `topos view` shows its text under Kernel"
+        )
+        == 1
+    )
 
 
 def test_phases_of_equal_blocks_are_shown_once(project, capsys):

@@ -24,7 +24,7 @@ def layer(x, w):
 SUM, GUARDED = "powers.sum(-1, keepdims=True)", "(powers.sum(-1, keepdims=True) + 1e-6)"
 
 DIFFERENCE = (
-    "      12 of 13 steps held; expected the powers divided by their sum, found a constant added to the sum,"
+    "      12 of the pattern's 13 steps held; expected the powers divided by their sum, found a constant added to the sum,"
     " which is never 0 once the maximum is subtracted\n"
     "      models/model.py:8:22: the first difference stands here\n"
 )

@@ -235,7 +235,7 @@ def test_a_near_miss_tells_steps_expected_and_found() -> None:
     found = document(Model(observe=None), "whole", near=[miss])
     r = region(found, "layer_norm")
     assert r["reason"] == "near miss: the variance divides by n - 1"
-    assert r["details"] == ["7 of 9 steps held; expected 64 (n), found 63 (n - 1)"]
+    assert r["details"] == ["7 of the pattern's 9 steps held; expected 64 (n), found 63 (n - 1)"]
     assert r["near_miss"]["span"]["line"] == 9
     assert (r["verdict"], r["code"], r["facts"]) == ("near_miss", "TP201", {"n": "64"})
     finding = next(f for f in found["findings"] if f["code"] == "TP201")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from topos_core.document import phrases
 from topos_core.document.formats.errors import place_of, shown
 
 Group = Mapping[str, Any]
@@ -33,13 +34,19 @@ def phase_lines(groups: Sequence[Group], paint: Paint) -> Iterator[str]:
             continue
         for name, title in FORMS:
             if first[name] is None:
-                yield f"    {title}: {shown(first[f'{name}_missing'])}"
+                yield f"    {title}: {shown(_absent(first[f'{name}_missing']))}"
                 continue
             yield f"    {title}"
             for line in first[name] if name == "recorded" else first[f"{name}_changes"]:
                 sign = line.get("sign", "")
                 text = f"      {sign or ' '} {shown(line['text'])}"
                 yield paint(text, _COLOURS[sign]) if sign else text
+
+
+def _absent(why: str) -> str:
+    """Says why a form is missing, and where in the viewer its kernel stands."""
+    by_hand = why == phrases.kernel_in_place_of_nest()
+    return f"{why}; {phrases.where_kernels_stand()}" if by_hand else why
 
 
 def _title(group: Group) -> str:

@@ -164,6 +164,8 @@ export interface KernelListing {
 
 export interface KernelText {
   name: string;
+  /** What it is called in a list: its name and variant, of a generated one what it computes. */
+  title: string;
   variant: string[];
   path: string;
   compiler: 'numba' | 'llvm';

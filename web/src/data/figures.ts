@@ -7,33 +7,35 @@ const SIZES: [number, string][] = [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20,
 const COUNTS: [number, string][] = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
 const PLURALS: Record<string, string> = { flop: 'flops', call: 'calls', op: 'ops', value: 'values' };
 
-/** Writes a figure as the document's own sentences do: three digits, times in us, sizes in powers of 1024. */
-export function written({ value, unit }: Figure): string {
-  if (unit === 'second') return seconds(value);
-  if (unit === 'byte') return bytes(value);
-  if (unit === 'share') return String(Number(value.toPrecision(2)));
-  const many = Math.abs(value) === 1 ? unit : (PLURALS[unit] ?? unit);
-  return Math.abs(value) < 10_000 ? `${Number(value.toPrecision(6))} ${many}`.trim() : scaled(value, COUNTS) + many;
+/** Writes a figure as the document's own sentences do: three digits, times in us, sizes in powers of 1024; a loss with a minus. */
+export function written({ value, unit }: Pick<Figure, 'value' | 'unit'>): string {
+  return minus(value) + magnitude(Math.abs(value), unit);
 }
 
 /** Writes a change with its sign. */
-export function signed(figure: Figure): string {
-  return `${figure.value < 0 ? '−' : figure.value > 0 ? '+' : '±'}${written({ ...figure, value: Math.abs(figure.value) })}`;
+export function signed({ value, unit }: Pick<Figure, 'value' | 'unit'>): string {
+  return (value > 0 ? '+' : minus(value) || '±') + magnitude(Math.abs(value), unit);
+}
+
+/** The sign of a number on the page: no hyphen, which is narrower than a plus and which a line may end behind. */
+const minus = (value: number): string => (value < 0 ? '−' : '');
+
+function magnitude(value: number, unit: string): string {
+  if (unit === 'second') return value === 0 ? '0 s' : scaled(value, TIMES);
+  if (unit === 'byte') return value < 1024 ? `${Math.round(value)} B` : scaled(value, SIZES);
+  if (unit === 'share') return String(Number(value.toPrecision(2)));
+  const many = value === 1 ? unit : (PLURALS[unit] ?? unit);
+  return value < 10_000 ? `${Number(value.toPrecision(6))} ${many}`.trim() : scaled(value, COUNTS) + many;
 }
 
 /** A count of ops in words. */
 export const ops = (count: number): string => `${count} op${count === 1 ? '' : 's'}`;
 
-export function seconds(value: number): string {
-  return value === 0 ? '0 s' : scaled(value, TIMES);
-}
-
-export function bytes(value: number): string {
-  return Math.abs(value) < 1024 ? `${Math.round(value)} B` : scaled(value, SIZES);
-}
+export const seconds = (value: number): string => written({ value, unit: 'second' });
+export const bytes = (value: number): string => written({ value, unit: 'byte' });
 
 function scaled(value: number, scales: [number, string][]): string {
-  const [scale, unit] = scales.find(([s]) => Math.abs(value) >= s) ?? scales[scales.length - 1];
+  const [scale, unit] = scales.find(([s]) => value >= s) ?? scales[scales.length - 1];
   return `${Number((value / scale).toPrecision(3))} ${unit}`;
 }
 

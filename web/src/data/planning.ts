@@ -1,7 +1,7 @@
 /** A plan's regions by id, by op and by scope: what the panes and the drawing look up. */
 
 import type { Changes, Counts, Observation, Plan, Region, Verdict } from './document';
-import { loss, ops, seconds } from './figures';
+import { loss, ops, seconds, signed } from './figures';
 import type { Tree } from './scopes';
 
 export type Tally = Record<Verdict, number>;
@@ -112,5 +112,5 @@ function times(before: Plan, after: Plan): string {
   if (was === undefined || is === undefined) return '';
   const on = (plan: Plan): string => `${plan.consumer}, ${plan.machine}`;
   if (on(before) !== on(after)) return `, modelled ${seconds(was)} (${on(before)}) and ${seconds(is)} (${on(after)})`;
-  return was === is ? '' : `, modelled ${is < was ? '−' : '+'}${seconds(Math.abs(is - was))}`;
+  return was === is ? '' : `, modelled ${signed({ value: is - was, unit: 'second' })}`;
 }
