@@ -104,10 +104,8 @@ class _File:
 
     def removal(self, call: ast.Call, path: str) -> Edit | None:
         """Removes a call that is a statement of its own: its lines, or `pass` where nothing else is left in the block."""
-        statement, block = self._statement(call)
-        if statement is None or not isinstance(statement, ast.Expr) or statement.value is not call:
-            return None
-        if not self._alone_on_its_lines(statement):
+        statement, block = self._own_statement(call)
+        if statement is None:
             return None
         if len(block) == 1:
             return Edit(self.place(statement, path), "pass")
@@ -116,10 +114,8 @@ class _File:
 
     def guarded(self, call: ast.Call, path: str) -> Edit | None:
         """Puts a call that is a statement of its own under `if __debug__:`; further lines stand inside its parentheses."""
-        statement, _ = self._statement(call)
-        if statement is None or not isinstance(statement, ast.Expr) or statement.value is not call:
-            return None
-        if not self._alone_on_its_lines(statement):
+        statement, _ = self._own_statement(call)
+        if statement is None:
             return None
         assert statement.end_lineno is not None
         first, *more = self._lines[statement.lineno - 1 : statement.end_lineno]
@@ -233,6 +229,12 @@ class _File:
         block = self._block_on(call.lineno)
         statement = next((each for each in block if any(inner is call for inner in ast.walk(each))), None)
         return statement, block
+
+    def _own_statement(self, call: ast.Call) -> tuple[ast.stmt | None, list[ast.stmt]]:
+        """Finds the statement that is a call and nothing else, alone on its lines, and the block that it stands in."""
+        statement, block = self._statement(call)
+        own = isinstance(statement, ast.Expr) and statement.value is call and self._alone_on_its_lines(statement)
+        return (statement if own else None), block
 
     def _block_on(self, line: int) -> list[ast.stmt]:
         """Finds the innermost block that has a statement on a line; descends by lines, since a walk of the file is long."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -30,3 +30,11 @@ class Prepared(Protocol):
 def known_of(match: Match, constants: Mapping[int, np.ndarray]) -> dict[str, np.ndarray]:
     """Gives the bindings that are known before a run, by name."""
     return {name: constants[value] for name, value in match.bindings.items() if value in constants}
+
+
+def all_known(
+    match: Match, constants: Mapping[int, np.ndarray], names: Collection[str]
+) -> dict[str, np.ndarray] | None:
+    """Gives the bindings of those names that the match has, where every one of them is known before a run."""
+    known = {name: value for name, value in known_of(match, constants).items() if name in names}
+    return known if len(known) == len(match.bindings.keys() & set(names)) else None

@@ -12,7 +12,7 @@ import numpy as np
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.norms.offering import offer_norm
 from topos_core.kernels.norms.runner import make_runner
-from topos_core.kernels.prepared import Prepared
+from topos_core.kernels.prepared import Prepared, all_known
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
 
@@ -26,7 +26,4 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
 
 def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:
     """Folds scale and variance into one factor where both are known."""
-    bound = {name: match.bindings[name] for name in VECTORS if name in match.bindings}
-    known = {name: constants[value] for name, value in bound.items() if value in constants}
-    dtype = tape.ops[match.root].type.dtype
-    return make_runner(match.facts, dtype, False, known if len(known) == len(bound) else None)
+    return make_runner(match.facts, tape.ops[match.root].type.dtype, False, all_known(match, constants, VECTORS))

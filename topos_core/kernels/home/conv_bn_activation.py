@@ -23,7 +23,7 @@ from topos_core.kernels.convolution.offering import offer_convolution
 from topos_core.kernels.convolution.runner import make_runner
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.kernels.margins import Margins
-from topos_core.kernels.prepared import Prepared
+from topos_core.kernels.prepared import Prepared, all_known
 from topos_core.matching.facts import EpilogueFacts
 from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.match import Match
@@ -61,9 +61,8 @@ def prepare(
     def fold(bindings: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         return fold_vectors(bindings, facts)
 
-    bound = {name: value for name, value in match.bindings.items() if name not in ("x", "kernel", "residual")}
-    known = {name: constants[value] for name, value in bound.items() if value in constants}
-    factors = fold(known) if len(known) == len(bound) else None
+    known = all_known(match, constants, match.bindings.keys() - {"x", "kernel", "residual"})
+    factors = None if known is None else fold(known)
     after = epilogue(facts.activation, facts.residual, facts.residual_last)
     weights = constants.get(match.bindings["kernel"])
     residual = "residual" if facts.residual else None
