@@ -121,10 +121,14 @@ def torch_ops(folder: Path, threads: int, compiled: bool = False) -> Runner:
 
 
 def torch_own(folder: Path, threads: int, compiled: bool = False) -> Runner:
-    """Runs the target's own module of torch, loaded from the user's file."""
+    """Runs the target's own module of torch, loaded from the user's file, with the weights that topos runs.
+
+    A file that draws the weights of an instance draws other ones every time that it is loaded.
+    """
     import torch
 
     from topos_core.importers.imported import loading
+    from topos_core.importers.torch_export.record import held_by
     from topos_core.importers.torch_export.target import build, target_of
     from topos_core.run.bench.torch_form import array_of, tensor_of
     from topos_core.session.loading import load
@@ -139,7 +143,11 @@ def torch_own(folder: Path, threads: int, compiled: bool = False) -> Runner:
     target = target_of(found, told=True, fed=bool(arrays))
     if target is None:
         raise ValueError("the target is no module of torch")
-    module = build(target, weights=True)
+    module, tape = build(target, weights=True), case_tape(folder)
+    with torch.no_grad():
+        for value, tensor in held_by(module, tape):
+            if value in tape.defaults:
+                tensor.copy_(tensor_of(tape.defaults[value]))
     call = _compiled(torch, module) if compiled else module
     inputs = [tensor_of(array) for array in arrays]
     return Runner(_without_gradients(torch, call, inputs), lambda given: [array_of(each) for each in _tensors(given)])

@@ -121,15 +121,20 @@ def weights_of_torch(target: Target, tape: Tape) -> Mapping[int, np.ndarray]:
         TraceError: TP402: user code raised; TP406: the weights are too large.
     """
     with _explained(Recorder(tape.sources)):
-        module, _ = unwrapped(build(target, weights=True))
+        module = build(target, weights=True)
+    defaults = tape.defaults
+    return {**defaults, **{value: array_of(tensor) for value, tensor in held_by(module, tape) if value not in defaults}}
+
+
+def held_by(module: Any, tape: Tape) -> Iterator[tuple[int, Any]]:
+    """Gives a tape's parameters, each with the parameter or buffer that it is of a module like the recorded one."""
+    module, _ = unwrapped(module)
     held = dict(module.named_parameters(remove_duplicate=False))
     held.update(module.named_buffers(remove_duplicate=False))
-    values = dict(tape.defaults)
     for value in tape.parameters:
         tensor = held.get(tape.names.get(value, ""))
-        if value not in values and tensor is not None and type_of(tensor) == tape.type_of(value):
-            values[value] = array_of(tensor)
-    return values
+        if tensor is not None and type_of(tensor) == tape.type_of(value):
+            yield value, tensor
 
 
 def with_weights(tape: Tape, values: Mapping[int, np.ndarray]) -> Tape:
