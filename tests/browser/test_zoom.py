@@ -65,6 +65,35 @@ def test_a_region_that_crosses_a_closed_scope_is_a_chip_on_its_border(open_page:
     expect(page.get_by_test_id("why")).to_contain_text("elementwise_chain")
 
 
+WRITTEN = """() => {
+  const all = [...document.querySelectorAll('.op .name, .op .type, .op .more, .op .mark, .op .observed .ring, .op .near, .op .rivals, .op .measured, .carried')]
+    .filter(e => e.textContent || e.matches('.ring, .near')).map(e => [e.textContent.trim() || e.getAttribute('class'), e.getBoundingClientRect()]);
+  return all.flatMap(([one, a], i) => all.slice(i + 1).filter(([, b]) =>
+    a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 4 && b.top < a.bottom - 4).map(([other]) => `${one} over ${other}`));
+}"""
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [(norms(),), (convolution(observed=True),), (convolution(observed=True), norms())],
+    ids=["norms", "convolution", "compared"],
+)
+def test_nothing_that_is_written_close_lies_over_anything_else(
+    open_page: Open, documents: tuple[Document, ...]
+) -> None:
+    """Names, attributes, lines, types, sizes, signs on boxes and what edges carry."""
+    page, *_ = open_page(*documents, size=(2400, 2400))
+    if len(documents) > 1:
+        page.get_by_label("Compare with").select_option(index=1)
+        page.locator(".mark").first.wait_for()
+    page.keyboard.press("c")
+    while page.locator(".carried").count() == 0:
+        page.keyboard.press("+")
+        at_rest(page)
+    assert page.locator(".op .more").count() > 8
+    assert page.evaluate(WRITTEN) == []
+
+
 def test_rivals_stand_further_out_by_rank(open_page: Open) -> None:
     page, *_ = open_page(crossed())
     page.get_by_role("button", name="Candidates").click()

@@ -11,7 +11,10 @@ export const FRAME_HEADER = 26;
 export const FRAME_PADDING = 14;
 const MOST_CHIPS = 3;
 /** The width of a character of an op's subtitle; names and types in DejaVu Sans come to 5.8 on average at most. */
-const SUBTITLE_GLYPH = 5.9;
+export const SUBTITLE_GLYPH = 5.9;
+/** Those of its name, which is bold, and of its attributes. */
+export const NAME_GLYPH = 7.2;
+export const ATTRIBUTE_GLYPH = 5.4;
 /** Characters of an op's attributes that its box has room for; the rest stands in its tooltip and under Why. */
 const MOST_ATTRIBUTES = 20;
 
@@ -49,9 +52,9 @@ function constantText(attributes: string): string {
 
 export function opSize(model: Model, value: number): [number, number] {
   const chips = chipsOf(model, value);
-  const chipRow = chips.reduce((sum, chip) => sum + chipWidth(chip) + 5, 8);
+  const chipRow = chips.reduce((sum, chip) => sum + chipWidth(chip) + 5, 16); // the last one ends before a sign at the corner
   const attributes = isSource(model, value) ? 0 : Math.min(MOST_ATTRIBUTES, model.attributes(value).length);
-  const title = model.name(value).length * 7.2 + 2 * opPadding(model, value) + 2 + (attributes ? attributes * 5.4 + 22 : 0);
+  const title = model.name(value).length * NAME_GLYPH + 2 * opPadding(model, value) + 2 + (attributes ? attributes * ATTRIBUTE_GLYPH + 22 : 0);
   const subtitle = subtitleOf(model, value).length * SUBTITLE_GLYPH + 2 * opPadding(model, value) + 2;
   const width = Math.min(260, Math.max(120, title, subtitle, chipRow));
   return [Math.ceil(width / 4) * 4, OP_HEIGHT + (chips.length ? CHIP_HEIGHT + 2 : 0)];
