@@ -72,11 +72,19 @@ SIGNS = [(t, g) for t in ("taken", "declined", "blocked", "near-miss", "select",
 
 
 # names of scopes and ops stand on a region's fill: sign, share of it over the ground (of a texture, its mean)
-FILLS = [("taken", 0.13), ("declined", 0.07 + 0.42 * 1.8 / 9), ("blocked", 0.12 + 0.62 * 0.09)]
+TINT = {"light": 0x29 / 255, "dark": 0x3D / 255}
+FILLS = [("taken", None), ("declined", 0.07 + 0.42 * 1.8 / 9), ("blocked", 0.12 + 0.62 * 0.09)]
 FILLED = [(t, sign, share, g) for t in ("text", "muted") for sign, share in FILLS for g in ("canvas", "frame")]
 # what is written on a chosen label, and in marked source and emitted lines
 CHOSEN = [("canvas", sign) for sign in ("taken", "taken-text", "declined-text", "blocked-text", "near-miss-text")]
 MARKED = [("text", sign, 0.26, "raised") for sign in ("taken", "declined", "blocked", "near-miss")]
+
+
+TINTED = (
+    """() => Number(getComputedStyle(document.querySelector('#fill-taken rect')).fill.match(/[\\d.]+(?=\\)$)/)[0])"""
+)
+SEEN = {"light": 1.2, "dark": 1.5}
+"""Contrast of a plain fill with its ground: near black the eye needs more of it."""
 
 
 def test_every_colour_pair_has_contrast(open_page: Open) -> None:
@@ -98,9 +106,21 @@ def test_every_colour_pair_has_contrast(open_page: Open) -> None:
             if (ratio := contrast(colours[front], colours[ground])) < least
         ]
         low += [
-            f"{theme}: {text} on {share:.2f} of {sign} over {ground}: {ratio:.2f}"
+            f"{theme}: {text} on {share or TINT[theme]:.2f} of {sign} over {ground}: {ratio:.2f}"
             for text, sign, share, ground in FILLED + MARKED
-            if (ratio := contrast(colours[text], mixed(colours[sign], share, colours[ground]))) < 4.5
+            if (ratio := contrast(colours[text], mixed(colours[sign], share or TINT[theme], colours[ground]))) < 4.5
+        ]
+        low += [
+            f"{theme}: an edge on {sign} over canvas: {ratio:.2f}"
+            for sign, share in FILLS
+            if (ratio := contrast(colours["edge"], mixed(colours[sign], share or TINT[theme], colours["canvas"]))) < 3
+        ]
+        # the one fill without a texture must be seen by itself, in the dark too
+        assert page.evaluate(TINTED) == pytest.approx(TINT[theme], abs=0.005)
+        low += [
+            f"{theme}: taken over {ground}: {ratio:.2f}"
+            for ground in ("canvas", "frame")
+            if (ratio := contrast(mixed(colours["taken"], TINT[theme], colours[ground]), colours[ground])) < SEEN[theme]
         ]
     assert low == []
     assert len(grounds) == 2

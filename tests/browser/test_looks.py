@@ -29,19 +29,31 @@ def overlaps(page: Any, selector: str) -> list[str]:
     return found
 
 
+WIDTHS = (620, 900, 1024, 1101, 1280, 1366, 1440, 1536, 1600, 1741, 1920)
+BAR = ".top > * > *"
+# what a select needs to show the option that is chosen, beside what it has
+CUT = """e => { const twin = document.createElement('select'); twin.className = e.className; twin.style.cssText = 'position: absolute; max-width: none; width: auto';
+  twin.append(new Option(e.selectedOptions[0].text)); e.after(twin); const need = twin.getBoundingClientRect().width; twin.remove(); return need - e.getBoundingClientRect().width; }"""
+
+
 def test_the_bar_holds_everything_in_every_window(open_page: Open) -> None:
     alone = convolution(observed=True)
-    alone["target"] = f"a/folder/of/models/{alone['target']}"
+    alone["target"] = f"models/{alone['target']}"
     single, *_ = open_page(alone)
     page, *_ = open_page(convolution(observed=True), norms())
     search = page.get_by_role("searchbox")
-    for width in (620, 900, 1101, 1361, 1440, 1561, 1741):
+    for width in WIDTHS:
         for one, words in ((single, ""), (page, ""), (page, "op:matmul -state:taken line:12")):
             one.set_viewport_size({"width": width, "height": 800})
             if one is page:
                 search.fill(words)
                 expect(page.locator(".found")).to_have_text("0 ops" if words else "")
-            assert overlaps(one, ".top > *") == [], (width, words)
+            assert overlaps(one, BAR) == [], (width, words)
+            if width >= 1024:
+                assert one.get_by_role("searchbox").evaluate("e => e.clientWidth") >= 145, width
+        if width >= 1024:
+            assert single.locator(".target").evaluate("e => e.scrollWidth - e.clientWidth") <= 0, width
+            assert page.locator(".target").evaluate(CUT) <= 0, width
         expect(page.get_by_role("button", name="Keys and search fields")).to_be_in_viewport(ratio=1)
 
 
@@ -49,13 +61,25 @@ def test_the_bar_holds_everything_while_one_of_several_targets_is_traced(open_pa
     page, served, _ = open_page(convolution(observed=True), norms())
     running = {"target": "models/long_name_of_a_program.py", "step": "importing", "done": 2, "total": 3, "seconds": 3}
     served.hub.publish("tracing", {"running": running})
-    told = page.locator(".top > .busy")
-    for width in (620, 900, 1101, 1361, 1440, 1561, 1741):
+    told = page.locator(".top .busy")
+    for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
         expect(told).to_contain_text("tracing")
-        assert overlaps(page, ".top > *") == [], width
+        assert overlaps(page, BAR) == [], width
         assert told.evaluate("e => e.clientWidth") >= 220, width
         expect(page.get_by_role("button", name="Keys and search fields")).to_be_in_viewport(ratio=1)
+
+
+def test_a_word_on_work_under_way_moves_nothing(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True), norms())
+    for width in (1280, 1440):
+        page.set_viewport_size({"width": width, "height": 800})
+        before = page.locator("header.top").bounding_box()
+        page.locator(".search").evaluate(
+            "e => { const word = document.createElement('span'); word.className = e.className.replace('search', 'busy'); word.textContent = 'loading the plan…'; e.after(word); }"
+        )
+        assert page.locator("header.top").bounding_box() == before
+        page.locator(".top .busy").evaluate("e => e.remove()")
 
 
 def test_a_verdict_beside_a_long_name_is_never_broken_inside_its_word(open_page: Open) -> None:
