@@ -87,7 +87,8 @@ _cached = lru_cache(maxsize=4096, typed=True)(_converted)
 def lift(recorder: Recorder, x: Any) -> Value:
     """Gives a Value for an operand in its own dtype.
 
-    Float arrays above 64 elements and all others above 2**20 become parameters; the rest are constants.
+    Float arrays above 64 elements and all others above 2**20 become parameters, and so do plain views of such arrays; the
+    rest are constants.
     """
     if isinstance(x, Value):
         return x
@@ -95,8 +96,17 @@ def lift(recorder: Recorder, x: Any) -> Value:
     (kind,) = kinds_of(recorder, (x,))
     if is_weak(x) or np.ndim(x) == 0:
         return splat(recorder, x, {"int": "i64", "float": "f64"}.get(kind, kind))
+    if not _is_parameter(x, kind):
+        return table(recorder, x, kind)
+    plain = parameter.forwards(x)
+    if plain.shape != x.shape or plain.strides != x.strides:
+        return parameter.as_read(lift(recorder, plain), x)
+    return parameter.capture(recorder, x, kind)
+
+
+def _is_parameter(array: np.ndarray, kind: str) -> bool:
     limit = LARGEST_FLOAT_TABLE if kind in FLOATS else LARGEST_TABLE
-    return parameter.capture(recorder, x, kind) if x.size > limit else table(recorder, x, kind)
+    return array.size > limit or parameter.is_part_of_more_than(array, limit)
 
 
 def table(recorder: Recorder, array: np.ndarray, dtype: str) -> Value:
@@ -113,7 +123,7 @@ def lift_as(recorder: Recorder, x: Any, dtype: str, shape: tuple[int, ...]) -> V
     if not isinstance(x, Value):
         if np.ndim(x) == 0:
             return splat(recorder, x, dtype, shape)
-        if x.size <= LARGEST_FLOAT_TABLE:
+        if x.size <= LARGEST_FLOAT_TABLE and not _is_parameter(x, kind_of(x)):
             with np.errstate(over="ignore"):
                 x = table(recorder, x, dtype)
         else:

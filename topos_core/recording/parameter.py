@@ -2,8 +2,9 @@
 
 An array is found again by the array that owns its memory (`.base`). Which array becomes the parameter: the owner, where
 the captured array is a slice or a permutation of it (`W.T`, `layers[3]`); the captured array itself, where it is a
-reshape of an anonymous buffer (`np.arange(12.0).reshape(3, 4)`), laid out in its memory order. The default is a read-only
-snapshot, taken when the array is first used; a later use of changed contents is another parameter.
+reshape of an anonymous buffer (`np.arange(12.0).reshape(3, 4)`), laid out in its memory order. What is read backwards or
+repeated (`W[::-1]`, `np.broadcast_to`) is recorded so, of the array that it reads forwards and once. The default is a
+read-only snapshot, taken when the array is first used; a later use of changed contents is another parameter.
 """
 
 from __future__ import annotations
@@ -48,20 +49,50 @@ def capture(recorder: Recorder, array: np.ndarray, dtype: str) -> Value:
             return _walk(captured.value, path)
     source = _named_array(owner, array)
     path = _path(source, array)
-    if path is None:  # no clean view of anything: the array itself, in row-major order
-        source, path = array, _path(array, array)
-    captured = _declare(recorder, source, dtype)
+    if path is None:  # no clean view of anything: the array itself, in row-major order, and not by the owner's name
+        source, path, owner = array, _path(array, array), array
+    captured = _declare(recorder, source, dtype, owner)
     known.append(captured)
     return _walk(captured.value, path) if path is not None else captured.value
 
 
-def _declare(recorder: Recorder, array: np.ndarray, dtype: str) -> _Captured:
+def is_part_of_more_than(array: np.ndarray, size: int) -> bool:
+    """Says whether an array is a plain view of a larger one of above `size` elements, which is the parameter then."""
+    if array.base is None or array.ndim == 0:
+        return False
+    owner = _owner(array)
+    return owner.size > size and _named_array(owner, forwards(array)).size > size
+
+
+def forwards(array: np.ndarray) -> np.ndarray:
+    """Gives the part of an array that holds each element once, axes in the order of their memory: no stride is below 1."""
+    steps = (_once(extent, stride) for extent, stride in zip(array.shape, array.strides, strict=True))
+    return array[(*steps, ...)]
+
+
+def _once(extent: int, stride: int) -> int | slice:
+    if extent > 1 and stride <= 0:
+        return 0 if stride == 0 else slice(None, None, -1)
+    return slice(None)
+
+
+def as_read(value: Value, array: np.ndarray) -> Value:
+    """Turns and repeats the Value of `forwards(array)` as `array` does."""
+    strides = [
+        stride if extent > 1 else array.itemsize for extent, stride in zip(array.shape, array.strides, strict=True)
+    ]
+    kept = tuple(1 if stride == 0 else extent for extent, stride in zip(array.shape, strides, strict=True))
+    turned = tuple(axis for axis, stride in enumerate(strides) if stride < 0)
+    return movement.spread(movement.flip(movement.reshape(value, kept), turned), array.shape)
+
+
+def _declare(recorder: Recorder, array: np.ndarray, dtype: str, owner: np.ndarray) -> _Captured:
     snapshot = _snapshot(array, numpy_dtype(dtype))
     value = recorder.source("parameter", TensorType(dtype, array.shape))
     recorder.parameters.append(value.index)
     recorder.defaults[value.index] = snapshot
     recorder.note_randomness(value)
-    recorder.names[value.index] = _unused(recorder, recorder.namer.name_for(array, _owner(array), sys._getframe(1)))
+    recorder.names[value.index] = _unused(recorder, recorder.namer.name_for(array, owner, sys._getframe(1)))
     return _Captured(array, snapshot, value)
 
 
@@ -106,8 +137,9 @@ def _owner(array: np.ndarray) -> np.ndarray:
 
 def _named_array(owner: np.ndarray, array: np.ndarray) -> np.ndarray:
     """Gives the array that a person would call the weight."""
-    plain = type(owner) in (np.ndarray, np.memmap)
-    if plain and owner.dtype == array.dtype and owner.ndim >= array.ndim and _path(owner, array) is not None:
+    plain = type(owner) in (np.ndarray, np.memmap) and owner.dtype == array.dtype
+    axes = array.ndim if owner.ndim == 1 else sum(extent > 1 for extent in array.shape)  # a flat owner is a mere buffer
+    if plain and owner.ndim >= axes and _path(owner, array) is not None:
         return owner
     by_memory = array.transpose(_by_memory(array))
     return by_memory if by_memory.flags.c_contiguous else array

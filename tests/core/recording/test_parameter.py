@@ -10,6 +10,7 @@ import pytest
 from tests.core.recording.check import agrees, names
 from topos_core.recording.spec import f32
 from topos_core.recording.trace import trace
+from topos_core.run.interpreter import interpret
 
 GENERATOR = np.random.default_rng(7)
 W = GENERATOR.standard_normal((40, 4)).astype("f4")
@@ -117,14 +118,14 @@ CASES: dict[Any, tuple[list[str], list[str]]] = {
         ["permute", "matmul", "slice", "slice", "reshape", "matmul", "slice", "reshape", "permute", "matmul"],
     ),
     stepped: (["f32[40,4]"], ["slice", "permute", "matmul"]),
-    part_of_a_row: ([], ["broadcast", "add"]),
+    part_of_a_row: (["f32[40,4]"], ["slice", "reshape", "broadcast", "add"]),
     columns: (["f32[40,4]", "f32[20,20]"], ["permute", "matmul", "slice", "matmul"]),
     columns_transposed: (["f32[40,4]", "f32[20,20]"], ["permute", "matmul", "slice", "permute", "matmul", "matmul"]),
     reshaped_buffer: (["f32[4,25]"], ["matmul", "permute", "matmul"]),
     from_a_flat_vector: (["f32[4,20]", "f32[20,4]"], ["matmul", "matmul"]),
     regrouped: (["f32[20,20]"], ["reshape", "permute", "matmul"]),
-    reversed_rows: (["f32[4,40]"], ["matmul"]),
-    repeated_by_broadcasting: (["f32[4,100]"], ["matmul"]),
+    reversed_rows: (["f32[40,4]"], ["permute", "reverse", "matmul"]),
+    repeated_by_broadcasting: (["f32[400]"], ["slice", "reshape", "broadcast", "matmul"]),
 }
 
 
@@ -134,6 +135,54 @@ def test_views_of_captured_arrays_are_views_of_one_parameter(function: Any) -> N
     tape = agrees(function, x=f32[3, 4])
     assert [str(tape.type_of(value)) for value in tape.parameters] == parameters
     assert names(tape) == ops
+
+
+def row(x):
+    return x + W[3] + (x @ W.T).sum()
+
+
+def backwards(x):
+    return x @ W[::-1].T @ W[:, ::-1] + W[7, ::-1]
+
+
+def repeated(x):
+    return x * np.broadcast_to(W[5], (3, 4)) + np.broadcast_to(W[3:6, 2:3], (3, 4))
+
+
+def one_element_repeated(x):
+    return x @ np.broadcast_to(W[0, 0], (4, 40)) @ W
+
+
+def with_an_axis_of_one(x):
+    return x * W[5:8, 1].reshape(3, 1) + W[:12:3, None, 2].T
+
+
+@pytest.mark.parametrize(
+    "function", [part_of_a_row, row, backwards, repeated, with_an_axis_of_one], ids=lambda function: function.__name__
+)
+def test_a_parameter_that_is_replaced_is_replaced_in_every_view_of_it(
+    function: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tape = trace(function, f32[3, 4])
+    assert [tape.names[value] for value in tape.parameters] == ["W"]
+    x, other = GENERATOR.standard_normal((3, 4)).astype("f4"), GENERATOR.standard_normal(W.shape).astype("f4")
+    (found,) = interpret(tape, [x], {"W": other})
+    monkeypatch.setitem(globals(), "W", other)
+    np.testing.assert_allclose(found, function(x), rtol=1e-5, atol=1e-5)
+
+
+def test_one_element_that_is_repeated_is_a_number() -> None:
+    tape = agrees(one_element_repeated, x=f32[3, 4])
+    assert [str(tape.type_of(value)) for value in tape.parameters] == ["f32[40,4]"]
+
+
+def test_what_is_no_plain_view_does_not_bear_the_name_of_what_it_looks_at() -> None:
+    tape = agrees(lambda x: x * np.diagonal(SQUARE) + x @ SQUARE, x=f32[3, 20])
+    assert [tape.names[value] for value in tape.parameters] == ["SQUARE"]
+    square = np.arange(400, dtype="f4").reshape(20, 20)
+    overlapping = np.lib.stride_tricks.as_strided(square, (10, 10), (4, 4))
+    tape = agrees(lambda x: x @ overlapping, x=f32[3, 10])
+    assert [tape.names[value] for value in tape.parameters] == ["overlapping"]
 
 
 def nested(x):
