@@ -13,7 +13,7 @@ from topos_core.kernels.bodies.channel_norm import INFINITY
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import ROWS
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, reader, smaller
+from topos_core.kernels.vocabulary.memory import loader, reader, settle, smaller
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.sharing import take
@@ -34,7 +34,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
     add_square = row_map(host, scalar, (1, 1, 1), _plus_square)
     to_factor = row_map(host, scalar, (1, 1), _factor, values=2)
     to_summand = row_map(host, scalar, (1, 1), _summand, values=1)
-    normalise = row_map(host, scalar, (1, 1, 1, 1), _affine, values=2)
+    normalise = row_map(host, scalar, (1, 1, 1, 1), _affine, values=2, streams=True)
     centred, run = 1 if kind == "layer" else 0, RUN
 
     def norm(args, worker):  # type: ignore[no-untyped-def]
@@ -42,6 +42,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
         center = get(args, "scratch") + worker * get(args, "slot_bytes")
         off, spread = center + chunk * size, center + 2 * chunk * size
         run_off, run_spread = center + 3 * chunk * size, center + 4 * chunk * size
+        streamed = get(args, "streamed")
         chunks, share = (inner + chunk - 1) // chunk, number(1.0 / count)
         scale, shift, epsilon = get(args, "scale"), get(args, "shift"), number(load_double(get(args, "epsilon"), 0))
         item = take(args, worker)
@@ -75,8 +76,9 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
             for row in range(count):
                 factor = load(scale, row) if scale != 0 else number(1)
                 summand = load(shift, row) if shift != 0 else number(0)
-                normalise(out + row * step, x + row * step, center, spread, off, factor, summand, width)
+                normalise(out + row * step, x + row * step, center, spread, off, factor, summand, width, streamed)
             item = take(args, worker)
+        settle()
 
     return norm
 

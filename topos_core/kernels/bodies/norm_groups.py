@@ -10,7 +10,7 @@ from typing import Any
 from topos_core.kernels.bodies.channel_norm import INFINITY, normalised, spread_terms
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import ROWS
-from topos_core.kernels.vocabulary.memory import loader, reader, smaller, square_root, storer
+from topos_core.kernels.vocabulary.memory import loader, reader, settle, smaller, square_root, storer
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.sharing import take
@@ -27,12 +27,13 @@ def kernel(host: Host, dtype: str) -> Any:
     load_one, load, store = loader(scalar), loader(double), storer(double)
     add_up = row_totals(host, scalar, lambda emitter, x, _: x, 1)
     add_up_spread = row_totals(host, scalar, spread_terms, 2)
-    normalise = row_map(host, scalar, (1,), normalised, values=3)
+    normalise = row_map(host, scalar, (1,), normalised, values=3, streams=True)
     run = RUN
 
     def norm(args, worker):  # type: ignore[no-untyped-def]
         sums = get(args, "scratch") + worker * get(args, "slot_bytes")
         count, positions, channels = get(args, "count"), get(args, "positions"), get(args, "channels")
+        streamed = get(args, "streamed")
         total, epsilon = wide(count), load(get(args, "epsilon"), 0)
         item = take(args, worker)
         while item < get(args, "items"):
@@ -62,7 +63,9 @@ def kernel(host: Host, dtype: str) -> Any:
                 if get(args, "shift") != 0:
                     summand = wide(load_one(get(args, "shift"), which))
                 place = channel * positions * size
-                normalise(out + place, x + place, center, number(factor), number(summand - off * factor), positions)
+                factor_here, summand_here = number(factor), number(summand - off * factor)
+                normalise(out + place, x + place, center, factor_here, summand_here, positions, streamed)
             item = take(args, worker)
+        settle()
 
     return norm

@@ -5,7 +5,7 @@ added first: the rounded sum is stored and normalised, and where a row's mean is
 takes part (Knuth's exact sum of two).
 
 The next row is summed between a row's spread and its result: neither sum's last additions are waited for, nor are memory's
-loads and stores apart.
+loads and stores apart. Sums that go past the caches are made once more, in scratch, where they are read from.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FAR = 16.0  # a mean whose square is so many variances: then what rounding a sum
 
 def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
     """Makes the kernel (block, worker) of a `ROWS` block whose inner extent is 1; scratch is three doubles and, for a sum, 64 bytes further
-    a row.
+    two rows, `row_slot` apart.
 
     `kind` is `layer` or `rms`; `of` is `sum` where x and a residual are added.
     """
@@ -42,14 +42,15 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
     plain = row_map(host, scalar, (1,), normalised, values=3, streams=True)
     scaled = row_map(host, scalar, (1, 1), _scaled, values=3, streams=True)
     affine = row_map(host, scalar, (1, 1, 1), _affine, values=3, streams=True)
-    add = row_map(host, scalar, (1, 1), lambda emitter, operands: emitter.add(*operands))
+    add = row_map(host, scalar, (1, 1), _sum)
+    store_sum = row_map(host, scalar, (1, 1), _sum, streams=True, asks=True)
     spread_of_sum = row_totals(host, scalar, _exact_spread, 2, sources=2, stores=True)
     centred, run, summed, far = 1 if kind == "layer" else 0, RUN, 1 if of == "sum" else 0, FAR
     of_row = "sum" if of == "sum" else "x"
 
     def norm(args, worker):  # type: ignore[no-untyped-def]
         sums = get(args, "scratch") + worker * get(args, "slot_bytes")
-        deviations = sums + 64
+        own, apart = sums + 64, get(args, "row_slot")
         count, scale, shift = get(args, "count"), get(args, "scale"), get(args, "shift")
         streamed = get(args, "streamed")
         total, epsilon = wide(count), load(get(args, "epsilon"), 0)
@@ -62,6 +63,8 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
                 row = ahead - 1
                 at_row = row * count * size
                 x, out = get(args, of_row) + at_row, get(args, "out") + at_row
+                if summed == 1 and streamed != 0:
+                    x = own + (row & 1) * apart
                 if row >= first:
                     center = number(load(sums, 0) / total)
                     store(sums, 1, 0.0)
@@ -74,7 +77,11 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
                     next_x = get(args, of_row) + ahead * count * size
                     if summed == 1:
                         at_next = ahead * count * size
-                        add(next_x, get(args, "x") + at_next, get(args, "residual") + at_next, count)
+                        a, b = get(args, "x") + at_next, get(args, "residual") + at_next
+                        if streamed != 0:
+                            store_sum(next_x, a, b, count, streamed)
+                            next_x = own + (ahead & 1) * apart
+                        add(next_x, a, b, count)
                     store(sums, 0, 0.0)
                     if centred == 1:
                         at = 0
@@ -88,7 +95,7 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
                     store(sums, 1, 0.0)
                     store(sums, 2, 0.0)
                     a, b = get(args, "x") + at_row, get(args, "residual") + at_row
-                    x, at = deviations, 0
+                    x, at = own + (row & 1) * apart, 0
                     while at < count:
                         length = smaller(run, count - at)
                         spread_of_sum(x + at * size, sums + 8, a + at * size, b + at * size, center, length)
@@ -112,6 +119,10 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
         settle()
 
     return norm
+
+
+def _sum(emitter: Emitter, operands: Sequence[Any]) -> Any:
+    return emitter.add(*operands)
 
 
 def _exact_deviation(emitter: Emitter, a: Any, b: Any, center: Any) -> Any:

@@ -43,7 +43,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
     add_powers = row_totals(host, scalar, lambda emitter, x, top: (power(emitter, emitter.sub(x[0], top)),), 1)
     store_powers = row_map_total(host, scalar, lambda emitter, x, top: power(emitter, emitter.sub(x, top)))
     multiply = row_map(host, scalar, (1,), lambda emitter, operands: emitter.mul(*operands), values=1, streams=True)
-    subtract = row_map(host, scalar, (1,), _less, values=2)
+    subtract = row_map(host, scalar, (1,), _less, values=2, streams=True)
 
     def softmax(args, worker):  # type: ignore[no-untyped-def]
         total = get(args, "scratch") + worker * get(args, "slot_bytes")
@@ -91,8 +91,9 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
                 top = top if top < highest else highest
                 store(total, 0, 0.0)
                 add_powers(total, x, top, count)
-                subtract(out, x, top, number(logarithm(load(total, 0))), count)
+                subtract(out, x, top, number(logarithm(load(total, 0))), count, get(args, "streamed"))
             item = take(args, worker)
+        settle()
 
     return log_softmax if kind.startswith("log") else softmax
 

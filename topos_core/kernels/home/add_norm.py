@@ -38,4 +38,6 @@ def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Pr
     dtype = tape.ops[match.root].type.dtype
     kind = NORMS[match.facts.options["norm"]]
     known = known_of(match, constants)
-    return make_runner(match.facts, dtype, "norm", (kind, "sum"), columns=False, residual="residual", known=known)
+    return make_runner(
+        match.facts, dtype, "norm", (kind, "sum"), columns=False, residual="residual", lead=2, known=known
+    )

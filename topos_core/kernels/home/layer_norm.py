@@ -31,4 +31,4 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
 def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Prepared:
     """Chooses the layout."""
     dtype, known = tape.ops[match.root].type.dtype, known_of(match, constants)
-    return make_runner(match.facts, dtype, "norm", ("layer",), columns=True, known=known)
+    return make_runner(match.facts, dtype, "norm", ("layer",), columns=True, lead=2, known=known)

@@ -70,7 +70,9 @@ def prepare(tape: Tape, match: Match, constants: Mapping[int, np.ndarray]) -> Pr
     """Packs what is known of the layer."""
     facts: NormLinearFacts = match.facts
     dtype = tape.ops[match.root].type.dtype
-    norm = rows.make_runner(facts.norm, dtype, "norm", ("layer",), columns=True, known=known_of(match, constants))
+    norm = rows.make_runner(
+        facts.norm, dtype, "norm", ("layer",), columns=True, lead=2, known=known_of(match, constants)
+    )
     bound = {name: constants.get(match.bindings[name]) for name in ("weight", "bias") if name in match.bindings}
     after = epilogue(facts.linear.options.get("activation", "none"))
     return NormLinear(norm, products.make_runner(facts.linear, dtype, bound["weight"], bound.get("bias"), after))

@@ -24,7 +24,14 @@ Step = Callable[[Emitter, Sequence[Any]], Any]
 
 
 def row_map(
-    host: Host, scalar: Scalar, strides: Sequence[int], step: Step, values: int = 0, *, streams: bool = False
+    host: Host,
+    scalar: Scalar,
+    strides: Sequence[int],
+    step: Step,
+    values: int = 0,
+    *,
+    streams: bool = False,
+    asks: bool = False,
 ) -> Any:
     """Makes `map(target, source..., value..., count)`: target[i] = step(source[i * stride]..., value...).
 
@@ -33,23 +40,25 @@ def row_map(
         step: Emits the computation.
         values: How many operands are the same scalar for the whole row.
         streams: Whether the map takes one argument more: not 0 where results are to be stored past the caches, as far as
-            the machine can and `target` lies on a cache line. The first source is then asked for that many bytes early,
-            and whoever calls it ends with `settle`.
+            the machine can, from the first cache line on that starts in `target`. The first source is then asked for that many
+            bytes early, and whoever calls it ends with `settle`.
+        asks: Whether the map takes one argument more: how many bytes early all sources are asked for, or 0.
     """
     lanes = host.lanes(scalar.name)
 
     def mapped(context: Any, *arguments: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             target, sources, rest = given[0], given[1 : 1 + len(strides)], given[1 + len(strides) :]
-            constants, count, streamed = rest[:values], rest[values], rest[values + 1] if streams else None
-            _Map(builder, host, scalar, lanes, tuple(strides), step).write(target, sources, constants, count, streamed)
+            constants, count, early = rest[:values], rest[values], rest[values + 1] if streams or asks else None
+            made = _Map(builder, host, scalar, lanes, tuple(strides), step, len(strides) if asks else 1, streams)
+            made.write(target, sources, constants, count, early)
             return context.get_dummy_value()
 
         addresses = (types.int64,) * (1 + len(strides))
-        return types.void(*addresses, *(scalar.numba,) * values, *(types.int64,) * (1 + streams)), generate
+        return types.void(*addresses, *(scalar.numba,) * values, *(types.int64,) * (1 + (streams or asks))), generate
 
     names = ["context", "target", *(f"source{k}" for k in range(len(strides)))]
-    names += [*(f"value{k}" for k in range(values)), "count", *(["streamed"] if streams else [])]
+    names += [*(f"value{k}" for k in range(values)), "count", *(["early"] if streams or asks else [])]
     return with_arity(mapped, names)
 
 
@@ -94,61 +103,85 @@ def low_bits(builder: Any, count: Any, lanes: int) -> Any:
     return builder.select(builder.icmp_signed("==", count, zero), zero, shifted)
 
 
+def can_stream(builder: Any, scalar: Scalar, target: Any, streamed: Any) -> Any:
+    """Tells whether `streamed` is not 0 and whole elements lead from `target` to a cache line."""
+    zero = ir.Constant(INT64, 0)
+    off = builder.and_(target, ir.Constant(INT64, scalar.bytes - 1))
+    return builder.and_(builder.icmp_signed("!=", streamed, zero), builder.icmp_signed("==", off, zero))
+
+
+def before_line(builder: Any, scalar: Scalar, target: Any, count: Any) -> Any:
+    """Counts the elements of `count` before the first cache line that starts in `target`."""
+    before = builder.and_(builder.neg(target), ir.Constant(INT64, LINE - 1))
+    before = builder.sdiv(before, ir.Constant(INT64, scalar.bytes))
+    return builder.select(builder.icmp_signed("<", before, count), before, count)
+
+
 class _Map:
     """Writes one map."""
 
     def __init__(
-        self, builder: Any, host: Host, scalar: Scalar, lanes: int, strides: tuple[int, ...], step: Step
+        self,
+        builder: Any,
+        host: Host,
+        scalar: Scalar,
+        lanes: int,
+        strides: tuple[int, ...],
+        step: Step,
+        asked: int,
+        streams: bool,
     ) -> None:
         self.builder, self.host, self.scalar, self.lanes = builder, host, scalar, lanes
-        self.strides, self.step = strides, step
+        self.strides, self.step, self.asked, self.streams = strides, step, asked, streams
         self.vector = Emitter(builder, ir.VectorType(scalar.llvm, lanes))
         self.single = Emitter(builder, scalar.llvm)
 
     def write(
-        self, target: Any, sources: Sequence[Any], constants: Sequence[Any], count: Any, streamed: Any = None
+        self, target: Any, sources: Sequence[Any], constants: Sequence[Any], count: Any, early: Any = None
     ) -> None:
         builder = self.builder
         pointers = [builder.inttoptr(address, self.scalar.llvm.as_pointer()) for address in (target, *sources)]
         splats = [self.vector.splat(value) for value in constants]
-        lanes = ir.Constant(INT64, self.lanes)
+        first = ir.Constant(INT64, 0)
+        done = cgutils.alloca_once_value(builder, first)
+        if early is not None and self.vector.bytes == LINE:
+            ahead = builder.sdiv(early, ir.Constant(INT64, self.scalar.bytes))
+            with builder.if_else(can_stream(builder, self.scalar, target, early)) as (soon, plain):
+                with soon:
+                    start = before_line(builder, self.scalar, target, count) if self.streams else first
+                    if self.streams:
+                        self.masked_tail(pointers, splats, first, start)
+                    builder.store(self.registers(pointers, splats, start, count, ahead), done)
+                with plain:
+                    builder.store(self.registers(pointers, splats, first, count), done)
+        else:
+            builder.store(self.registers(pointers, splats, first, count), done)
+        rest = builder.load(done)
+        if self.host.masked:
+            self.masked_tail(pointers, splats, rest, count)
+        else:
+            self.scalar_tail(pointers, constants, rest, count)
+
+    def registers(
+        self, pointers: Sequence[Any], splats: Sequence[Any], first: Any, count: Any, ahead: Any = None
+    ) -> Any:
+        """Runs whole registers; gives what is done. Where `ahead` is given, sources are asked for so early."""
+        builder, lanes = self.builder, ir.Constant(INT64, self.lanes)
         # a source of stride 2 is read one element past its last one by a whole register: leave that one to the tail
         spare = 1 if 2 in self.strides else 0
-        whole = builder.sub(count, ir.Constant(INT64, spare))
+        whole = builder.sub(builder.sub(count, first), ir.Constant(INT64, spare))
         whole = builder.select(builder.icmp_signed("<", whole, ir.Constant(INT64, 0)), ir.Constant(INT64, 0), whole)
-        whole = builder.mul(builder.sdiv(whole, lanes), lanes)
-        if streamed is not None and self.vector.bytes == LINE:
-            aligned = builder.icmp_signed(
-                "==", builder.and_(target, ir.Constant(INT64, LINE - 1)), ir.Constant(INT64, 0)
-            )
-            asked = builder.and_(aligned, builder.icmp_signed("!=", streamed, ir.Constant(INT64, 0)))
-            ahead = builder.sdiv(streamed, ir.Constant(INT64, self.scalar.bytes))
-            with builder.if_else(asked) as (past, through):
-                with past:
-                    self.registers(pointers, splats, whole, ahead)
-                with through:
-                    self.registers(pointers, splats, whole)
-        else:
-            self.registers(pointers, splats, whole)
-        if self.host.masked:
-            self.masked_tail(pointers, splats, whole, count)
-        else:
-            self.scalar_tail(pointers, constants, whole, count)
-
-    def registers(self, pointers: Sequence[Any], splats: Sequence[Any], end: Any, ahead: Any = None) -> None:
-        """Runs whole registers; where `ahead` is given, results are streamed and the first source asked for so early."""
-        builder = self.builder
-        first, lanes = ir.Constant(INT64, 0), ir.Constant(INT64, self.lanes)
+        end = builder.add(first, builder.mul(builder.sdiv(whole, lanes), lanes))
         with cgutils.for_range_slice(builder, first, end, lanes, inc=True) as (at, _):
             loaded = [
                 self.load(pointer, stride, at) for pointer, stride in zip(pointers[1:], self.strides, strict=True)
             ]
             target, result = builder.gep(pointers[0], [at]), self.step(self.vector, [*loaded, *splats])
-            if ahead is None:
-                self.vector.store(result, target)
-            else:
-                self.vector.prefetch(builder.gep(pointers[1], [builder.add(at, ahead)]))
-                self.vector.stream(result, target)
+            if ahead is not None:
+                for pointer in pointers[1 : 1 + self.asked]:
+                    self.vector.prefetch(builder.gep(pointer, [builder.add(at, ahead)]))
+            (self.vector.stream if ahead is not None and self.streams else self.vector.store)(result, target)
+        return end
 
     def load(self, pointer: Any, stride: int, at: Any) -> Any:
         builder = self.builder
