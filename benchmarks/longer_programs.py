@@ -16,7 +16,7 @@ from topos_core.kernels.probes import Program
 
 
 def programs() -> Mapping[str, tuple[Program, ...]]:
-    """Gives them by pattern, or by variant of kernels."""
+    """Gives them by pattern; those of Winograd's forms together."""
 
     def convolved(**options):
         return lambda x, w: nn.conv2d(x, w, **options)
@@ -62,6 +62,8 @@ def programs() -> Mapping[str, tuple[Program, ...]]:
             (with_weights(512, 16), {"x": "f32[2,512,13,14]"}),
             (with_weights(16, 16, finish=True), {"x": "f32[3,16,17,9]"}),
             (with_weights(33, 19, finish=True), {"x": "f32[1,33,30,31]"}),
+            (with_weights(512, 128), {"x": "f32[1,512,8,8]"}),
+            (with_weights(65, 65, finish=True), {"x": "f32[1,65,7,7]"}),
         ),
         "conv_bn_activation": (
             (finished, {"x": "f32[1,64,12,12]", "w": "f32[16,64,3,3]", **vectors, "other": "f32[1,16,12,12]"}),

@@ -24,11 +24,11 @@ import numpy as np
 
 from benchmarks.longer_programs import programs
 from topos_core.kernels.conditioning import conditioned
-from topos_core.kernels.drawn import drawn, found
+from topos_core.kernels.convolution.choice import WINOGRAD
+from topos_core.kernels.drawn import TILES, drawn, form, found
 from topos_core.kernels.envelope_table import PROBE, RELATIVE
 from topos_core.kernels.home.manifest import CONVOLUTIONS, patterns
 from topos_core.kernels.probes import KINDS, Measured, Probe, Program, measure, probes
-from topos_core.kernels.variants import VARIANTS
 from topos_core.matching.catalog import patterns as patterns_of
 from topos_core.matching.search import search
 from topos_core.recording.trace import trace
@@ -52,7 +52,7 @@ def measured(chosen: Collection[str]) -> dict[str, dict[str, float]]:
     for pattern in sorted(chosen):
         row: dict[str, float] = {}
         for dtype in DTYPES:
-            for probe in _probes(pattern, dtype, longer.get(pattern, ())):
+            for probe in _probes(pattern, dtype, longer.get(WINOGRAD if pattern in TILES else pattern, ())):
                 error = _told(pattern, dtype, probe).relative
                 row[dtype] = max(row.get(dtype, 0.0), error)
         fixed = dict(row)
@@ -76,8 +76,6 @@ def _told(pattern: str, dtype: str, probe: Probe) -> Measured:
 
 def _drawn(pattern: str, dtypes: Sequence[str]) -> Iterator[tuple[str, Probe]]:
     """Draws probes with a seed that is the pattern's name, and gives those at which the law once failed."""
-    if pattern in VARIANTS:
-        return
     for dtype in dtypes:
         yield from ((dtype, probe) for probe in found(pattern, dtype))
     choose = random.Random(pattern).choice
@@ -88,25 +86,26 @@ def _drawn(pattern: str, dtypes: Sequence[str]) -> Iterator[tuple[str, Probe]]:
 
 
 def _probes(pattern: str, dtype: str, longer: tuple[Program, ...]) -> Iterator[Probe]:
-    """Gives a pattern's probes; a variant of kernels has programs of its own alone, in f32."""
-    if pattern not in VARIANTS:
+    """Gives a pattern's probes; one of Winograd's forms has programs of its own alone, in f32."""
+    if pattern not in TILES:
         yield from probes(pattern, dtype, longer)
         return
     for function, specs in longer if dtype == "f32" else ():
         tape = trace(function, **specs)
         known = [match for match in search(tape, patterns_of().values()).matches if match.pattern in CONVOLUTIONS]
         whole = max(known, key=lambda match: len(match.interior))
-        yield from (Probe(tape, whole, kind) for kind in KINDS)
+        if form(Probe(tape, whole, KINDS[0])) is TILES[pattern]:
+            yield from (Probe(tape, whole, kind) for kind in KINDS)
 
 
 def main() -> None:
     """Measures all widths and writes the table."""
     words = [word for word in sys.argv[1:] if word != "--here"]
-    unknown = set(words) - patterns() - VARIANTS.keys()
+    unknown = set(words) - patterns() - TILES.keys()
     if unknown:
         sys.exit(f"home has no kernel for {', '.join(sorted(unknown))}")
     if "--here" in sys.argv:
-        print(json.dumps(measured(words or patterns() | VARIANTS.keys())))
+        print(json.dumps(measured(words or patterns() | TILES.keys())))
         return
     if words and _versions() != PROBE:
         sys.exit(f"the table was measured with {PROBE}, this would be {_versions()}: measure all patterns")

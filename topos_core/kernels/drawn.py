@@ -6,12 +6,18 @@ One place says what is drawn; who draws passes how. The law of every kernel draw
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from topos_core import nn
+from topos_core.kernels.convolution.choice import by_tiles
+from topos_core.kernels.convolution.winograd import FORMS, LEAST_CHANNELS, Form
+from topos_core.kernels.home.manifest import CONVOLUTIONS
 from topos_core.kernels.probes import KINDS, Probe, Program, matched
 from topos_core.matching.catalog import patterns
 
@@ -57,11 +63,28 @@ class Drawn:
     probe: Probe
 
 
+TILES: Final[Mapping[str, Form]] = {each.name: each for each in FORMS}
+RESULTS: Final[Mapping[int, Sequence[int]]] = {
+    2: (6, 7, 8, 9, 10, 11, 12),
+    4: (5, 7, 8, 13, 14, 15, 16, 17, 29, 31, 33),
+}
+"""Extents of results that one or two registers of Winograd's tiles make, by the side of a tile."""
+
+
+def form(probe: Probe) -> Form | None:
+    """Tells which of Winograd's tiles run a probe of a convolution; None where none do."""
+    facts = probe.match.facts
+    return by_tiles(probe.tape, probe.match, getattr(facts, "convolution", facts), ())
+
+
 def drawn(pattern: str, dtypes: Sequence[str], choose: Choose) -> Drawn | None:
     """Draws a program, a dtype, extents for some of its extents, and the kind of values or memory.
 
-    None where the program cannot be traced so, or has no such match at this dtype.
+    None where the program cannot be traced so, or has no such match at this dtype. `pattern` may be the name of one of Winograd's
+    forms.
     """
+    if pattern in TILES:
+        return _tiled(TILES[pattern], choose)
     function, given = choose(_programs(pattern))
     numbers = sorted({number for spec in given.values() for number in NUMBER.findall(spec)})
     extents = {number: choose(EXTENTS) if choose((False, True)) else int(number) for number in numbers}
@@ -86,6 +109,36 @@ def _programs(pattern: str) -> Sequence[Program]:
     if pattern == "multi_head_attention":
         return [(_heads, {"x": "f32[2,5,12]", **dict.fromkeys(("wq", "wk", "wv", "wo"), "f32[12,12]")})]
     return [(example.function, example.specs) for example in patterns()[pattern].examples]
+
+
+def _tiled(wanted: Form, choose: Choose) -> Drawn | None:
+    """Draws a convolution for one of Winograd's forms: extents, padding, what is added and what follows; None where it gets another."""
+    rows, channels = (choose([extent for extent in EXTENTS if extent >= LEAST_CHANNELS]) for _ in range(2))
+    batch, *result = choose((1, 1, 2, 7)), *(choose(RESULTS[wanted.side]) for _ in range(2))
+    pads = tuple((choose((1, 0, 2)), choose((1, 0, 2))) for _ in range(2))
+    finish, added = choose((False, True)), choose((False, True))
+    random = np.random.default_rng(channels)
+    weights = (random.standard_normal((rows, channels, 3, 3)) / math.sqrt(9 * channels)).astype(np.float32)
+    vector = random.random(rows).astype(np.float32) + np.float32(0.5)
+
+    def plain(x: Any) -> Any:
+        y = nn.conv2d(x, weights, padding=pads)
+        return nn.batch_norm(y, vector, vector, vector, vector) if finish else y
+
+    def summed(x: Any, other: Any) -> Any:
+        return nn.relu(plain(x) + other)
+
+    height, width = (extent + 2 - low - high for extent, (low, high) in zip(result, pads, strict=True))
+    specs = {"x": f"f32[{batch},{channels},{height},{width}]"}
+    if added:
+        specs["other"] = f"f32[{batch},{rows},{result[0]},{result[1]}]"
+    kind = choose(KINDS)
+    for pattern in reversed(CONVOLUTIONS):  # the one that takes more in first
+        whole = matched(pattern, "f32", (summed if added else plain, specs))
+        probe = whole and Probe(*whole, kind)
+        if probe and form(probe) is wanted:
+            return Drawn("f32", specs, probe)
+    return None
 
 
 def _heads(x: Any, wq: Any, wk: Any, wv: Any, wo: Any) -> Any:

@@ -55,7 +55,7 @@ def check(
     kernel = random.standard_normal((rows, channels, 3, 3)).astype(np.float32)
     scale, shift = (random.standard_normal(rows).astype(np.float32) for _ in range(2))
     exact = formula(x, kernel, pads)
-    bound = 2 * RELATIVE["winograd"]["f32"] * (np.abs(exact).max() + 3 * np.sqrt(9 * channels))
+    bound = 2 * RELATIVE[form.name]["f32"] * (np.abs(exact).max() + 3 * np.sqrt(9 * channels))
     exact = exact * scale[:, None, None] + shift[:, None, None]
     added = None if residual is None else random.standard_normal(exact.shape).astype(np.float32)
     if added is not None and not residual_last:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from topos_core.cost.work import Work
-from topos_core.kernels.convolution.choice import WINOGRAD, by_tiles
+from topos_core.kernels.convolution.choice import by_tiles
 from topos_core.kernels.convolution.geometry import KNOWN, Problem, pair, problem
 from topos_core.kernels.convolution.phases import least_flops, phases_of
 from topos_core.kernels.convolution.reading import ReadAlike, ReadKernel, convolution_stage, read_image
@@ -57,7 +57,7 @@ def offer_convolution(
         return (convolution_stage(facts, root, image, labels, "residual" in match.bindings),)
 
     return _priced(
-        tape, match, terms, kernel=TILED.format(tiled.side) if tiled else counted.kernel, measured_as=WINOGRAD if tiled else match.pattern,
+        tape, match, terms, kernel=TILED.format(tiled.side) if tiled else counted.kernel, measured_as=tiled.name if tiled else match.pattern,
         cost=cost._replace(flops=cost.flops + extra_flops) if extra_flops else cost, transcendentals=transcendentals,
         extra_bytes=extra_bytes + (kernel.bytes * (tiled.products - 9) // 9 if tiled else 0),
         planes=counted.plane_elements * _computed_bytes(tape, match), stages=Stages(stages),

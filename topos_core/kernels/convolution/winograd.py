@@ -52,11 +52,13 @@ class Form(NamedTuple):
     """A size of tiles.
 
     Args:
+        name: Its row of the table of envelopes.
         side: Rows and columns of a result tile.
         spread: f64[side + 2, 3]: a kernel's taps along one axis to factors.
         image_flops, result_flops: Of the transforms of a tile, per input and per output channel.
     """
 
+    name: str
     side: int
     spread: np.ndarray
     image_flops: int
@@ -74,6 +76,7 @@ class Form(NamedTuple):
 
 
 LARGE: Final = Form(
+    "winograd",
     4,
     np.array(
         [
@@ -83,7 +86,7 @@ LARGE: Final = Form(
     ),
     160, 110,
 )  # fmt: skip
-SMALL: Final = Form(2, np.array([[1, 0, 0], [1 / 2] * 3, [1 / 2, -1 / 2, 1 / 2], [0, 0, 1]]), 32, 24)
+SMALL: Final = Form("winograd_small", 2, np.array([[1, 0, 0], [1 / 2] * 3, [1 / 2, -1 / 2, 1 / 2], [0, 0, 1]]), 32, 24)
 FORMS: Final = (LARGE, SMALL)
 
 
