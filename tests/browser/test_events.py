@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.web.documents import convolution
+from tests.web.documents import convolution, norms
 from tests.web.planners import GivenPlanner
-from tests.web.serving import Stages
+from tests.web.serving import Served, Stages
 from topos_web.plans import Traced
 
 expect = pytest.importorskip("playwright.sync_api", reason="the package playwright is missing").expect
@@ -33,6 +33,68 @@ def test_a_save_arrives_through_a_proxy_that_holds_streams_back(browser: Any, st
         expect(page.locator('.entry[data-verdict="blocked"]')).to_have_count(0)
         expect(page.get_by_text("The server is gone")).to_have_count(0)
         page.close()
+
+
+@pytest.mark.parametrize("late", ["question", "answer"])
+def test_a_question_that_is_out_while_a_file_is_saved_is_asked_of_the_new_plan(
+    browser: Any, stages: Stages, late: str
+) -> None:
+    """Its request comes after the save and is refused, or its answer comes after it and is of the old plan."""
+    planner = GivenPlanner(convolution(observed=True))
+    with stages.serving(planner) as served:
+        page = browser.new_page()
+        held: list[Any] = []
+        page.route("**/whatif", lambda route: route.continue_() if held else hold(route, held, late))
+        page.goto(served.url)
+        page.locator('.entry[data-verdict="blocked"]').click()
+        page.locator("[data-fix=stop]").click()
+        expect(page.get_by_test_id("whatif")).to_contain_text("not observing windows")
+        saved = convolution(observed=True)
+        saved["sources"] = [f"{text}# saved\n" for text in saved["sources"]]
+        planner.traced = [Traced(saved["target"], saved, None)]
+        with page.expect_response("**/whatif"):
+            release(page, served, held, late)
+        expect(page.locator('.entry[data-verdict="blocked"]')).to_have_count(0)
+        expect(page.get_by_test_id("whatif")).to_contain_text("not observing windows")
+        expect(page.locator(".top .busy")).to_have_count(0)
+        page.get_by_role("button", name="Back to the program").click()
+        page.locator('.entry[data-verdict="blocked"]').wait_for()
+        page.close()
+
+
+def test_what_a_save_ends_of_a_question_is_told(browser: Any, stages: Stages) -> None:
+    planner = GivenPlanner(convolution(observed=True))
+    with stages.serving(planner) as served:
+        page = browser.new_page()
+        page.goto(served.url)
+        page.locator('[data-box="op"]').filter(has_text="matmul").first.click()
+        page.keyboard.press("o")
+        expect(page.get_by_test_id("whatif")).to_contain_text("observing")
+        planner.traced = [Traced(convolution(observed=True)["target"], norms(), None)]
+        served.refresh()
+        expect(page.get_by_test_id("notice")).to_contain_text(
+            "Not asked any more, since the save numbers values anew: observing %"
+        )
+        expect(page.get_by_test_id("whatif")).to_have_count(0)
+        page.get_by_role("button", name="Dismiss").click()
+        expect(page.get_by_test_id("notice")).to_have_count(0)
+        page.close()
+
+
+def hold(route: Any, held: list[Any], late: str) -> None:
+    held.append((route, route.fetch() if late == "answer" else None))
+
+
+def release(page: Any, served: Served, held: list[Any], late: str) -> None:
+    while not held:
+        page.wait_for_timeout(20)
+    route, answer = held[0]
+    served.refresh()
+    if late == "answer":
+        page.wait_for_timeout(600)  # the new plan is on the page
+        route.fulfill(response=answer)
+    else:
+        route.continue_()
 
 
 def test_a_document_of_another_major_version_is_told_and_not_drawn(browser: Any, stages: Stages) -> None:

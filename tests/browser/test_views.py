@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -30,6 +31,37 @@ def seen(page: Any) -> int:
 def test_an_address_of_nonsense_shows_the_plan(open_page: Open, address: str) -> None:
     page, *_ = open_page(norms(), fragment=f"#{address}")
     assert seen(page) > 3
+
+
+STRANGE = [
+    "plan=zzz", "sel=r:zzz", "sel=o:99999", "sel=s:zzz", "open=%2Bzzz", "tree=%2Bzzz", "shown=zzz=3", "pane=zzz", "compare=zzz", "consumer=zzz",
+    "fidelity=zzz", "machine=zzz", "observe=99999", "ignore=99", "file=zzz.py", "show=zzz", "zzz=1",
+]  # fmt: skip
+
+
+def test_what_an_address_names_that_is_not_here_is_told_and_left_out(open_page: Open) -> None:
+    page, served, _ = open_page(norms())
+    notice = page.get_by_test_id("notice")
+
+    def corrected(address: str) -> None:
+        asked = unquote(address)
+        expect(notice).to_have_text(
+            re.compile(f"^Not here, and left out of the address: {re.escape(asked)}\\s*Dismiss$")
+        )
+        page.wait_for_function("asked => !decodeURIComponent(location.hash).includes(asked)", arg=asked)
+        expect(page.get_by_test_id("trouble")).to_have_count(0)
+        expect(page.locator("[data-box]").first).to_be_visible()
+        notice.get_by_role("button").click()
+
+    page.wait_for_function("() => location.hash.includes('plan=')")
+    for address in STRANGE:
+        page.evaluate("address => location.hash = address", address)
+        corrected(address)
+    for address in STRANGE[:4]:
+        page.goto("about:blank")
+        page.goto(f"{served.url}#{address}")
+        corrected(address)
+    assert "plan=" in page.evaluate("location.hash")
 
 
 def test_an_address_far_outside_shows_some_of_the_drawing(open_page: Open) -> None:

@@ -1,6 +1,6 @@
-/** What the search and the filters leave: ops that hold, regions that are listed, boxes that are dimmed. */
+/** What the search and the filters leave: ops that hold, regions that are listed and walked, boxes that are dimmed. */
 
-import type { Region } from '../data/document';
+import type { Region, Verdict } from '../data/document';
 import { byLoss } from '../data/figures';
 import { chipsOf } from '../layout/measure';
 import type { Box } from '../layout/scene';
@@ -38,4 +38,17 @@ export class Finding {
       : shown;
     return showing.byMeasured && profiling.profile ? [...found].sort((a, b) => profiling.of(b) - profiling.of(a) || a.root - b.root) : byLoss(found);
   });
+
+  /** The next region of a verdict in trace order, from the selection on; backwards with -1. */
+  step(verdict: Verdict, direction: 1 | -1): void {
+    const { viewer } = this;
+    const regions = (viewer.plan?.regions ?? []).filter((region) => region.verdict === verdict).sort((a, b) => a.root - b.root);
+    if (!regions.length) {
+      viewer.status = `no ${verdict.replace('_', ' ')} region here`;
+      return;
+    }
+    const at = viewer.region?.root ?? (viewer.selection?.kind === 'op' ? viewer.selection.value : direction > 0 ? -1 : Infinity);
+    const next = direction > 0 ? regions.find((r) => r.root > at) : regions.findLast((r) => r.root < at);
+    viewer.selectRegion((next ?? regions[direction > 0 ? 0 : regions.length - 1]).id);
+  }
 }

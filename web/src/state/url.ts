@@ -121,7 +121,8 @@ const SIDES = ['a', 'b'] as const;
 const TEXTS = ['sources', 'emitted'] as const;
 
 function shownVerdicts(names: string[] | undefined): Verdict[] | undefined {
-  return names && VERDICTS.filter((verdict) => names.includes(verdict));
+  const known = names && VERDICTS.filter((verdict) => names.includes(verdict));
+  return known?.length || names?.includes('none') ? known : undefined; // no name that is known filters nothing
 }
 
 function decoded(text: string): string {

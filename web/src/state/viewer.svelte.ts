@@ -19,9 +19,11 @@ import { Finding } from './finding.svelte';
 import { nameOf, openOf, type Selection, selectionOf, shownOf } from './naming';
 import { openedAtFirst, reveal } from './opening';
 import { Profiling } from './profiling.svelte';
+import type { Numbering } from './renamed';
 import { Settings } from './settings.svelte';
 import { Showing } from './showing.svelte';
 import { Texts } from './texts.svelte';
+import { leftOut, unread, vetPlans, vetView, type Vetted } from './strangers';
 import { Tracing } from './tracing.svelte';
 import { type Pane, read, write, type View } from './url';
 import { viewOf } from './viewing';
@@ -46,6 +48,10 @@ export class Viewer {
   candidates = $state(false);
   busy = $state<string | null>(null);
   trouble = $state.raw<Pick<Failure, 'code' | 'message'> | null>(null);
+  /** What the reader should know and can dismiss: what an address or a question named that is not here. */
+  notice = $state<string | null>(null);
+  /** Grows when the address holds what is not shown, and must be written anew. */
+  corrected = $state(0);
   connected = $state(true);
   status = $state('');
   /** The regions whose verdict a question has just changed. */
@@ -84,6 +90,8 @@ export class Viewer {
   private renumber = false;
   firstOpen: ReadonlySet<number> = new Set();
   private wanted: View = {};
+  /** What the address names that is not here, as it is found on the way. */
+  private strange: string[] = [];
   private loading = 0;
   /** What is being loaded: a plan and its revision. */
   private underway = '';
@@ -101,8 +109,7 @@ export class Viewer {
   // --- loading -------------------------------------------------------------------------------------------------------
 
   async start(): Promise<void> {
-    this.wanted = read(location.hash);
-    this.asks(this.wanted);
+    this.want(location.hash);
     const opened = new Promise<void>((resolve) => {
       this.source.listen((event) => {
         if (event.kind === 'open') resolve();
@@ -162,6 +169,7 @@ export class Viewer {
     if (wanted.plan !== undefined) {
       const asked = plans.find((plan) => plan.id === wanted.plan);
       if (asked || more) return asked;
+      this.strange.push(`plan=${wanted.plan}`);
       this.wanted = { ...wanted, plan: undefined };
     }
     const shown = plans.find((plan) => plan.id === planId);
@@ -170,6 +178,7 @@ export class Viewer {
 
   /** Shows a plan that the reader picks, as soon as there is one, instead of what the address asks for. */
   async pick(id: string): Promise<void> {
+    this.strange = [];
     this.wanted = { plan: id };
     await this.show(id);
   }
@@ -197,6 +206,7 @@ export class Viewer {
     }
     this.underway = naming(state);
     this.busy = 'loading the plan';
+    this.vet(vetPlans(this.wanted, this.plans, id));
     const compare = this.wanted.compare ?? (same && !this.renumber ? this.compared?.name : undefined);
     try {
       const fresh = !same || state.graph !== this.skeleton?.graph || !this.model || this.renumber || this.compared !== null || compare !== undefined;
@@ -209,6 +219,7 @@ export class Viewer {
       const plan = diff ? renumbered(own, diff.of_after) : own;
       if (turn !== this.loading) return;
       const kept = same ? this.remember() : {};
+      const was = same ? this.numbering() : null;
       this.skeleton = skeleton;
       this.texts.reset();
       this.renumber = false;
@@ -223,8 +234,10 @@ export class Viewer {
       this.base = this.plan = plan;
       if (!merged && this.side !== 'both') this.showSide(this.side);
       else this.showSide(this.wanted.side ?? 'both');
+      this.vet(vetView(this.wanted, { skeleton, tree: this.tree!, model: this.model!, plan }));
       if (diff) this.whatif.forget();
-      else this.whatif.bring(optionsOf(this.wanted));
+      else this.whatif.bring(optionsOf(this.wanted), was);
+      const { selection } = this.wanted;
       this.restore({ ...kept, ...this.wanted });
       if (graph) await this.relayout();
       if (!this.wanted.camera && (!drawn || merged)) {
@@ -235,6 +248,9 @@ export class Viewer {
       this.wanted = {};
       void this.profiling.fromServer();
       if (!diff) await this.whatif.again();
+      if (turn !== this.loading) return;
+      this.selection ??= this.parseSelection(selection); // of a region that is there by what is asked alone
+      this.tellStrange(selection);
     } catch (error) {
       if (error instanceof Refusal && error.status === 409) setTimeout(() => void this.refresh()); // traced again meanwhile
       else this.fail(error);
@@ -244,6 +260,33 @@ export class Viewer {
         this.underway = '';
       }
     }
+  }
+
+  /** Takes what an address asks for. */
+  private want(fragment: string): void {
+    this.wanted = read(fragment);
+    this.strange = unread(fragment);
+    this.asks(this.wanted);
+  }
+
+  /** Leaves out of the address what is not here. */
+  private vet({ view, strange }: Vetted): void {
+    this.wanted = view;
+    this.strange.push(...strange);
+  }
+
+  /** Tells what was left out of the address, a selection of what is not here too, and has it written anew. */
+  private tellStrange(selection: string | undefined): void {
+    if (selection !== undefined && !this.parseSelection(selection)) this.strange.push(`sel=${selection}`);
+    if (!this.strange.length) return;
+    this.notice = this.status = leftOut(this.strange);
+    this.strange = [];
+    this.corrected++;
+  }
+
+  /** What values and rows of observations mean now: they mean the same while the program is the same. */
+  private numbering(): Numbering | null {
+    return this.skeleton && this.base ? { graph: this.skeleton.graph, observations: this.base.observations } : null;
   }
 
   /** What survives a reload of an edited file: keys, not numbers. */
@@ -267,6 +310,11 @@ export class Viewer {
     if (view.camera) this.camera = { x: view.camera[0], y: view.camera[1], k: view.camera[2] };
     this.selection = this.parseSelection(view.selection);
     this.showing.restore(view, tree, this.skeleton?.paths ?? []);
+  }
+
+  /** Whether another plan is about to stand on the page. */
+  get loadingPlan(): boolean {
+    return this.underway !== '';
   }
 
   fail(error: unknown): void {
@@ -295,19 +343,26 @@ export class Viewer {
 
   private async follow(): Promise<void> {
     if (location.hash === this.url()) return;
-    this.wanted = read(location.hash);
-    this.asks(this.wanted);
-    if (this.wanted.plan && this.wanted.plan !== this.planId) await this.refresh();
-    else if (this.planId !== null && this.wanted.compare !== this.compared?.name) {
+    this.want(location.hash);
+    if (this.wanted.plan && this.wanted.plan !== this.planId) {
+      const shown = this.planId;
+      await this.refresh();
+      if (this.planId !== shown || this.wanted.plan !== undefined) return; // it is shown now, or may still come
+    }
+    if (this.planId !== null) this.vet(vetPlans(this.wanted, this.plans, this.planId));
+    if (this.planId !== null && this.wanted.compare !== this.compared?.name) {
       this.selection = null;
       this.renumber = true;
       await this.show(this.planId);
-    } else if (this.tree) {
+    } else if (this.tree && this.model && this.skeleton && this.base) {
+      this.vet(vetView(this.wanted, { skeleton: this.skeleton, tree: this.tree, model: this.model, plan: this.base }));
       if (this.whatif.allowed) await this.whatif.follow(optionsOf(this.wanted));
+      const { selection } = this.wanted;
       this.restore(this.wanted);
       this.wanted = {};
       await this.relayout();
       this.focusRequest++;
+      this.tellStrange(selection);
     }
   }
 
@@ -378,18 +433,6 @@ export class Viewer {
     if (!model || !tree) return;
     const scene = await this.layout.scene(model, tree, { scopes: this.open, shown: this.shown });
     if (scene && tree === this.tree) this.scene = scene;
-  }
-
-  /** The next region of a verdict in trace order, from the selection on; backwards with -1. */
-  step(verdict: Verdict, direction: 1 | -1): void {
-    const regions = (this.plan?.regions ?? []).filter((region) => region.verdict === verdict).sort((a, b) => a.root - b.root);
-    if (!regions.length) {
-      this.status = `no ${verdict.replace('_', ' ')} region here`;
-      return;
-    }
-    const at = this.region?.root ?? (this.selection?.kind === 'op' ? this.selection.value : direction > 0 ? -1 : Infinity);
-    const next = direction > 0 ? regions.find((r) => r.root > at) : regions.findLast((r) => r.root < at);
-    this.selectRegion((next ?? regions[direction > 0 ? 0 : regions.length - 1]).id);
   }
 }
 

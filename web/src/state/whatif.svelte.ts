@@ -4,6 +4,7 @@ import type { Edit, Options, Remedy } from '../data/document';
 import { unified } from '../data/patch';
 import { applied, changedIn, difference } from '../data/planning';
 import { Refusal } from '../data/source';
+import { type Numbering, renamed } from './renamed';
 import { write, type View } from './url';
 import type { Viewer } from './viewer.svelte';
 
@@ -90,10 +91,17 @@ export class WhatIf {
     if (this.options !== NOTHING) await this.plan(NOTHING, this.options);
   }
 
-  /** What a link or a reload brings along, else what an edit of the program leaves true: it numbers values and rows anew. */
-  bring(asked: Options): void {
-    const { consumer, fidelity, machine, off } = this.options;
-    [this.options, this.past] = [asked === NOTHING ? defined({ consumer, fidelity, machine, off }) : asked, []];
+  /** What a link or a reload brings along, else what a save leaves true of what was asked, answered or not; tells what it does not. */
+  bring(asked: Options, was: Numbering | null): void {
+    const { options, viewer } = this;
+    this.past = [];
+    if (asked !== NOTHING) {
+      this.options = asked;
+      return;
+    }
+    const { kept, lost } = renamed(options, was, { graph: viewer.skeleton!.graph, observations: viewer.base!.observations });
+    this.options = defined(kept);
+    if (was && lost.length) viewer.notice = viewer.status = `Not asked any more, since the save numbers values anew: ${lost.join(', ')}`;
   }
 
   /** Asks what was brought along; the program as it is can be gone back to. */
@@ -162,9 +170,12 @@ export class WhatIf {
       viewer.status = difference(plan, next);
     } catch (error) {
       if (turn !== this.turn) return;
-      if (error instanceof Refusal && error.status === 409) await viewer.refresh();
-      else viewer.fail(error);
-      if (before && turn === this.turn) [this.options, this.past] = [before, this.past.slice(0, -1)];
+      if (error instanceof Refusal && error.status === 409) {
+        viewer.status = 'asked again: the program was saved meanwhile';
+        await viewer.refresh(); // which asks it of the plan that comes, if one does
+        if (turn !== this.turn || viewer.base !== base || viewer.loadingPlan) return;
+      } else viewer.fail(error);
+      if (before) [this.options, this.past] = [before, this.past.slice(0, -1)];
     } finally {
       clearInterval(late);
       if (turn === this.turn) [viewer.busy, this.slow, this.giveUp] = [null, false, null];

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+
+import type { Observation, Plan, PlanState, Skeleton } from '../src/data/document';
+import { buildTree } from '../src/data/scopes';
+import { renamed } from '../src/state/renamed';
+import { leftOut, unread, vetPlans, vetView } from '../src/state/strangers';
+import { read } from '../src/state/url';
+import { model } from './graphs';
+
+describe('an address', () => {
+  it.each([
+    ['#sel=o:3&q=a,b&show=taken,blocked&open=%2Bx&at=1,2,0.5&side=a&hit=2&memory=1', []],
+    ['#zzz=1', ['zzz=1']], ['#pane=zzz', ['pane=zzz']], ['#show=taken,zzz', ['show=taken,zzz']], ['#show=none', []], ['#side=c&texts=no', ['side=c', 'texts=no']],
+    ['#observe=1,-2,x', ['observe=1,-2,x']], ['#at=0,0,0', ['at=0,0,0']], ['#zzz', ['zzz=']], ['#x=%3Cb%3E', ['x=<b>']], ['', []],
+  ])('%s is read but for %j', (fragment, strange) => {
+    expect(unread(fragment)).toEqual(strange);
+  });
+
+  const m = model([{ op: 'input' }, { op: 'exp', reads: [0], scope: ['block'] }, { op: 'neg', reads: [1] }]);
+  const tree = buildTree(m);
+  const { key } = tree.scopes[tree.scopeOf[1]];
+  const here = { model: m, tree, skeleton: { machines: ['reference', 'a100'], paths: ['m.py'] } as unknown as Skeleton, plan: { observations: [{}] } as unknown as Plan };
+  it('keeps what a plan has', () => {
+    const view = read(`open=${encodeURIComponent(`-${key}`)}&tree=${encodeURIComponent(`+${key}`)}&consumer=stablehlo&fidelity=exact&machine=a100&observe=2&ignore=0&file=m.py`);
+    expect(vetView(view, here)).toEqual({ view, strange: [] });
+  });
+  it('leaves out and names what it has not', () => {
+    const { view, strange } = vetView(read(`open=%2B${encodeURIComponent(key)},-zzz&tree=%2Bnone&shown=zzz=2&consumer=zzz&fidelity=low&machine=mine&observe=1,3&ignore=1&beside=9&file=other.py`), here);
+    expect(strange).toEqual(['shown=zzz=2', 'open=-zzz', 'tree=+none', 'consumer=zzz', 'fidelity=low', 'machine=mine', 'observe=3', 'ignore=1', 'beside=9', 'file=other.py']);
+    expect(view).toMatchObject({ open: [`+${key}`], observe: [1] });
+    expect([view.unfolded, view.shown, view.consumer, view.fidelity, view.machine, view.ignore, view.beside, view.file].every((one) => one === undefined)).toBe(true);
+    expect(leftOut(strange)).toContain('consumer=zzz; fidelity=low');
+  });
+  it('compares with a plan that there is', () => {
+    const plans = [{ id: 'a', previous: true }, { id: 'b' }] as unknown as PlanState[];
+    for (const compare of [undefined, 'b', 'a@previous']) expect(vetPlans({ compare }, plans, 'a').strange).toEqual([]);
+    for (const compare of ['a', 'zzz', 'b@previous']) expect(vetPlans({ compare, side: 'a' }, plans, 'a')).toEqual({ view: {}, strange: [`compare=${compare}`] });
+  });
+});
+
+describe('a question after a save', () => {
+  const reading = (value: number, name: string | null = null): Observation => ({ value, name, kind: 'observe' }) as unknown as Observation;
+  const was = { graph: 'g1', observations: [reading(3, 'hidden'), reading(5)] };
+  const asked = { consumer: 'stablehlo', off: ['gelu'], observe: [7], ignore: [0], beside: [1] };
+
+  it('is the same of the same program', () => {
+    expect(renamed(asked, was, { ...was })).toEqual({ kept: asked, lost: [] });
+  });
+  it('keeps of another one what has a name, and tells the rest', () => {
+    const now = { graph: 'g2', observations: [reading(2, 'more'), reading(9, 'hidden'), reading(5)] };
+    expect(renamed(asked, was, now)).toEqual({ kept: { consumer: 'stablehlo', off: ['gelu'], observe: [], ignore: [1], beside: [] }, lost: ['observing %7', 'recomputing %5'] });
+  });
+  it('takes no row for another where two bear one name, or none does', () => {
+    const twice = { graph: 'g2', observations: [reading(2, 'hidden'), reading(9, 'hidden')] };
+    expect(renamed({ ignore: [0] }, was, twice)).toEqual({ kept: { ignore: [], observe: undefined, beside: undefined }, lost: ['not observing hidden'] });
+    expect(renamed({ ignore: [0] }, was, { graph: 'g2', observations: [] }).lost).toEqual(['not observing hidden']);
+  });
+});
