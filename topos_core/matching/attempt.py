@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from topos_core.matching.func import Form, Func, Kid, Map, composed, heads_within, uncast, used
+from topos_core.matching.func import Form, Func, Kid, Map, composed, heads_within, parts_of, uncast, used
 from topos_core.matching.opening import opened, opens, regrouped, unrooted
 from topos_core.matching.symbol import Coefficient, power_of, quotient
 from topos_core.matching.template import Template
@@ -372,8 +372,28 @@ class Attempt:
         for a, b in zip(known[1], map_, strict=True):
             if not self.unify(a, b):
                 self._undo(mark)
-                return self.fail("axis-mixed", (hole, known), (func, map_), func)
+                self._elsewhere(hole, known, func, map_)
+                return None
         return 1.0
+
+    def _elsewhere(self, hole: str, known: tuple[Func, Map], func: Func, map_: Map) -> None:
+        """Fails where a value is read at other places: its other half is another value, less of it is told with its axis."""
+        mark, shifted, cut, mixed = self._mark(), False, list[int](), list[int]()
+        for k, (a, b) in enumerate(zip(known[1], map_, strict=True)):
+            if self.unify(a, b):
+                continue
+            left, right = parts_of(a)[1], parts_of(b)[1]
+            if self.unify((0, left), (0, right)):
+                shifted = True
+            elif len(left) == len(right) == 1 and not self._is_one_extent(left[0][0], right[0][0]):
+                cut.append(k)
+            else:
+                mixed.append(k)
+        self._undo(mark)
+        if shifted and not cut and not mixed:
+            self.fail("identity", (hole, known[0]), func, func)
+        else:
+            self.fail("axis-mixed", (hole, known), (func, tuple(mixed), tuple(cut)), func)
 
     # ---- digits
 

@@ -236,10 +236,10 @@ def composed(inner: Map, outer: Sequence[Form]) -> Map:
         if type(one) is int:
             out.append(outer[one])
             continue
-        offset, terms = _parts(one)
+        offset, terms = parts_of(one)
         total: dict[int, int] = {}
         for digit, coefficient in terms:
-            base, parts = _parts(outer[digit])
+            base, parts = parts_of(outer[digit])
             offset += coefficient * base
             for below, factor in parts:
                 total[below] = total.get(below, 0) + coefficient * factor
@@ -304,11 +304,12 @@ def digits_of(map_: Map) -> Iterable[int]:
         if type(one) is int:
             yield one
         else:
-            for digit, _ in _parts(one)[1]:
+            for digit, _ in parts_of(one)[1]:
                 yield digit
 
 
-def _parts(one: Form) -> tuple[int, tuple[tuple[int, int], ...]]:
+def parts_of(one: Form) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """Gives a form as where it begins and what it is of each digit."""
     return (0, ((one, 1),)) if isinstance(one, int) else one
 
 
@@ -321,7 +322,7 @@ def rewritten(kids: Sequence[Kid], places: Mapping[int, tuple[int, int]]) -> tup
     for kid in kids:
         forms: list[Form] = []
         for one in kid.map:
-            offset, terms = _parts(one)
+            offset, terms = parts_of(one)
             read = dict(terms)
             total: dict[int, int] = {}
             while read:
@@ -346,7 +347,7 @@ def _occurrence(kids: Sequence[Kid]) -> list[int]:
             if type(one) is int:
                 order.setdefault(one)
             else:
-                for digit, _ in sorted(_parts(one)[1], key=lambda term: -abs(term[1])):
+                for digit, _ in sorted(parts_of(one)[1], key=lambda term: -abs(term[1])):
                     order.setdefault(digit)
     return list(order)
 
@@ -355,7 +356,7 @@ def _joined(
     kids: Sequence[Kid], kept: list[int], late: list[int], extents: Sequence[int]
 ) -> tuple[dict[int, tuple[int, int]], list[int], int]:
     """Joins an outer and an inner digit wherever every form reads them as one mixed-radix number."""
-    rows = [dict(_parts(one)[1]) for kid in kids for one in kid.map]
+    rows = [dict(parts_of(one)[1]) for kid in kids for one in kid.map]
     columns = {digit: tuple(row.get(digit, 0) for row in rows) for digit in (*kept, *late)}
     places: dict[int, tuple[int, int]] = {}
     sizes: list[int] = []
@@ -400,7 +401,7 @@ def _renumbered(map_: Map, places: dict[int, tuple[int, int]]) -> Map:
         if type(one) is int:
             out.append(places[one][0])  # a bare digit never joins another
             continue
-        offset, terms = _parts(one)
+        offset, terms = parts_of(one)
         total: dict[int, int] = {}
         for digit, coefficient in terms:
             index, weight = places[digit]

@@ -125,6 +125,10 @@ def told(keys: Keys, missed: Missed, failure: Failure) -> Words | None:
             return _mixed(keys, expected, found)
         case "identity":
             hole, first = expected
+            if found is first:
+                return Words(
+                    "other-value", f"the same part of {_said(keys, first)} wherever it is read", "another part"
+                )
             return Words("other-value", f"the same {hole} everywhere ({_said(keys, first)})", _said(keys, found))
         case "cast":
             want = expected.func if isinstance(expected, Kid) else expected
@@ -236,16 +240,17 @@ def _mixed(keys: Keys, expected: Any, found: Any) -> Words:
             "axis-mixed", f"every reduction over the same axes (extents {extents})",
             f"a {found[0].name}{over} that reduces other ones (extents {found[1]})",
         )  # fmt: skip
-    hole, (func, first) = expected
-    _, second = found
-    axes = [k for k, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]
+    hole, (func, _) = expected
+    _, mixed, cut = found
+    axes = mixed or cut
     shown = ", ".join(str(_axis_of(keys, func, k)) for k in axes)
     extents = ", ".join(str(func.shape[k]) for k in axes)
-    return Words(
-        "axis-mixed", f"{hole} along the same axes wherever it is read",
-        f"other axes in place of axes {shown} of {_said(keys, func)} (extents {extents})" if len(axes) > 1
-        else f"another axis in place of axis {shown} of {_said(keys, func)} (extent {extents})",
-    )  # fmt: skip
+    several = len(axes) > 1
+    where = f"{'axes' if several else 'axis'} {shown} of {_said(keys, func)} ({'extents' if several else 'extent'} {extents})"
+    if not mixed:
+        return Words("axis-mixed", f"the same part of {hole} wherever it is read", f"another part of {where}")
+    other = "other axes" if several else "another axis"
+    return Words("axis-mixed", f"{hole} along the same axes wherever it is read", f"{other} in place of {where}")
 
 
 def _axis_of(keys: Keys, func: Func, digit: int) -> int:
