@@ -73,9 +73,12 @@ def test_a_question_over_its_budget_shows_that_it_runs_and_can_be_cancelled(brow
         page = browser.new_page()
         page.goto(served.url)
         page.locator('.entry[data-verdict="blocked"]').click()
+        page.keyboard.press("m")
+        expect(page.locator('.page > [role="status"]')).to_have_text("no near miss region here")
         page.locator("[data-fix=stop]").click()
         bar = page.get_by_test_id("whatif")
         expect(bar.get_by_role("progressbar", name="planning")).to_be_visible()
+        assert page.locator('.page > [role="status"]').text_content() == ""  # what was said before is no answer to this
         bar.get_by_role("button", name="Cancel").click()
         expect(bar).to_have_count(0)
         expect(page.locator('.entry[data-verdict="blocked"]')).to_have_count(1)

@@ -153,7 +153,7 @@ export class WhatIf {
     if (before) this.past = [...this.past, before];
     this.options = Object.keys(options).length ? options : NOTHING;
     viewer.texts.emitted = null;
-    viewer.busy = 'planning';
+    [viewer.busy, viewer.status] = ['planning', '']; // what the last question changed is no answer to this one
     const late = this.watch(turn);
     this.giveUp = () => {
       if (turn !== this.turn) return;
