@@ -16,6 +16,9 @@ THREAD_BYTES: Final = 64 << 10
 CHANNEL_BYTES: Final = 448 << 10
 """Of a channel, twice which fit the second-level cache."""
 
+STRIP: Final = 128
+"""Columns whose sums are merged side by side, in the first-level cache."""
+
 
 def statistics_and_result(
     x: np.ndarray,
@@ -60,7 +63,8 @@ def _by_rows(x: np.ndarray, extents: Extents, words: dict[str, int], out: np.nda
     width, size = extents.channels * extents.inner, x.itemsize
     rows = block_rows(extents.outer, width * size)
     items = -(-extents.outer // rows)
-    slot = spaced(3 * width * size, threads)
+    strip = max(1, STRIP // extents.inner)
+    slot = spaced(max(3 * width * size, 5 * strip * extents.inner * 8), threads)
     scratch = Scratch(slot * threads)
     sums = Scratch(3 * items * width * 8)
     vectors = Scratch(3 * aligned(width * size))
@@ -79,8 +83,10 @@ def _by_rows(x: np.ndarray, extents: Extents, words: dict[str, int], out: np.nda
     }  # fmt: skip
     name = _name(x)
     launch(kernel("row_statistics", name), template(NORM, {**words, **own, **lines}), threads)
-    merged = {**words, **own, "items": items, "block_rows": rows}
-    launch(kernel("merge_statistics", name), template(NORM, merged), 1)
+    merged = {
+        **words, **own, "items": -(-extents.channels // strip), "strip": strip, "blocks": items, "block_rows": rows,
+    }  # fmt: skip
+    launch(kernel("merge_statistics", name), template(NORM, merged), threads)
     launch(kernel("normalise", name, "rows"), template(NORM, {**words, **own, **lines}), threads)
 
 

@@ -207,8 +207,9 @@ NORM: Final = (
     "mean", "variance",  # addresses of f64 results, one per channel
     "epsilon",  # address of one f64
     "block_rows",  # rows per item, for kernels over rows
+    "blocks", "strip",  # of a merger: blocks that were summed, and channels per item
     "streamed",  # as in `MAP`
-    "first_totals", "totals",  # addresses of f64[items, channels] and f64[items, 2, channels]: see `row_statistics`
+    "first_totals", "totals",  # addresses of f64[blocks, channels] and f64[blocks, 2, channels]: see `row_statistics`
     "scratch", "slot_bytes",
 )  # fmt: skip
 """Words of the normalisation kernels."""
