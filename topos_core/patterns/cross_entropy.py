@@ -14,6 +14,7 @@ Declines when
 
 Differs from the recorded ops
     Recorded as the logarithm of a softmax, where that underflows to 0: the kernel gives the loss for a recorded infinity or NaN.
+    An infinite probability at the largest logit: the kernel gives NaN for a recorded infinity.
 
 Not recognised
     The logarithm of the sum of powers minus the class's own logit; class weights, label smoothing that is added

@@ -14,8 +14,8 @@ Declines when
 
 Not recognised
     A norm or a rotary embedding between projection and scores, keys and values from two different sequences, projections
-    that are the identity, heads computed one by one with weights of their own, weights in front (`w @ x.T`), an output
-    projection that keeps the heads apart (its parts are).
+    that are the identity, heads computed one by one (with weights of their own, or cut out of one product for all: each one's
+    `attention` is found), weights in front (`w @ x.T`), an output projection that keeps the heads apart (its parts are).
 
 Source
     Vaswani et al., Attention Is All You Need (arXiv 1706.03762), section 3.2.2.

@@ -115,6 +115,9 @@ def test_losses() -> None:
     check(lambda logits, target: nn.cross_entropy(logits, target, axis=1), along, each.mean())
     shares = scipy.special.softmax(numbers(4, 3, 5, seed=1), axis=-1)
     check(nn.cross_entropy, {"logits": logits, "target": shares}, -(shares * logs).sum(-1).mean())
+    given = {"logs": logs, "target": classes}
+    check(nn.nll_loss, given, each.mean())
+    check(lambda logs, target: nn.nll_loss(logs, target, "none"), given, each)
     x, target = numbers(3, 4), numbers(3, 4, seed=1)
     check(nn.mse_loss, {"x": x, "target": target}, ((x - target) ** 2).mean())
 
@@ -127,6 +130,8 @@ MISFITS: dict[str, tuple[Any, str]] = {
     "hidden rows": (lambda x: nn.attention(x, x, x, hidden_rows=1), "hidden_rows is 1; write 0 or math.nan"),
     "odd rotation": (lambda x: nn.rotary_embedding(x[..., :7], x, x), "is odd"),
     "loss target": (lambda x: nn.cross_entropy(x, np.zeros((3, 6), int)), "does not fit f32[4,6,8]; it is [4, 6]"),
+    "likelihood target": (lambda x: nn.nll_loss(x, np.zeros((4, 8), int)), "does not fit f32[4,6,8]; it is [4, 6]"),
+    "likelihood of shares": (lambda x: nn.nll_loss(x, x), "is no class number; write cross_entropy"),
     "reduction": (lambda x: nn.mse_loss(x, x, "average"), "write 'mean', 'sum' or 'none'"),
 }
 

@@ -16,15 +16,28 @@ def _cross_entropy(
     call: Call, logits: Value, target: Value, weight: Any = None, reduction: int = 1, ignored: int = -100,
     smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
-    """Ignored targets have no formula: the mean is over those that are not ignored, and only data tell how many."""
     if weight is not None or smoothing:
         raise NoFormula("class weights or label smoothing")
-    if target.dtype.kind in "iu" and not (_lowest(target) >= 0 > ignored):
-        raise NoFormula(f"targets may be {ignored}, which is ignored")
     axis = 1 if logits.ndim > 1 else 0
     if target.dtype.kind in "iu":
-        target = lookup.inside(target, logits.type.shape[axis], from_end=False)
+        target = _classes(target, logits.type.shape[axis], ignored)
     return nn.cross_entropy(logits, target, _REDUCTIONS[reduction], axis=axis)
+
+
+def _likelihood(
+    call: Call, logs: Value, target: Value, weight: Any = None, reduction: int = 1, ignored: int = -100
+) -> Any:
+    if weight is not None:
+        raise NoFormula("class weights")
+    axis = 1 if logs.ndim > 1 else 0
+    return nn.nll_loss(logs, _classes(target, logs.type.shape[axis], ignored), _REDUCTIONS[reduction], axis=axis)
+
+
+def _classes(target: Value, count: int, ignored: int) -> Value:
+    """Ignored targets have no formula: the mean is over those that are not ignored, and only data tell how many."""
+    if not (_lowest(target) >= 0 > ignored):
+        raise NoFormula(f"targets may be {ignored}, which is ignored")
+    return lookup.inside(target, count, from_end=False)
 
 
 def _lowest(target: Value) -> int:
@@ -37,4 +50,7 @@ def _squared(call: Call, x: Value, target: Value, reduction: int = 1) -> Any:
     return nn.mse_loss(x, target, _REDUCTIONS[reduction])
 
 
-TABLE: Final[Table] = {"cross_entropy_loss": _cross_entropy, "mse_loss": _squared}
+TABLE: Final[Table] = {
+    "cross_entropy_loss": _cross_entropy, "mse_loss": _squared, "nll_loss": _likelihood, "nll_loss2d": _likelihood,
+    "nll_loss_nd": _likelihood,
+}  # fmt: skip
