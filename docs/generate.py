@@ -117,8 +117,8 @@ def kernels_page() -> str:
             f"doubled ({PROBE}).",
             "What that covers, and what it cannot, stands under *What an envelope covers* in [numerics.md](numerics.md).",
             "f16 and bf16 are read and written as they are and computed in f32. *recorded bits*: the kernel rounds as the recorded",
-            "ops do. *TP206*: recognised, and declined with its reason (never measured at this dtype, or computed in floats only);",
-            "the recorded ops run. An empty cell: the examples do not match at this dtype.",
+            "ops do; where examples differ (a maximum and a mean of windows), both stand there. *TP206*: recognised, and declined with",
+            "its reason (never measured at this dtype, or computed in floats only); the recorded ops run. An empty cell: the examples do not match at this dtype.",
             "",
             f"| pattern | {' | '.join(DTYPES)} |",
             f"|---|{'---|' * len(DTYPES)}",
@@ -129,16 +129,20 @@ def kernels_page() -> str:
 
 
 def answer(pattern: str, dtype: str) -> str:
-    """Says what home offers for the first example of a pattern that matches at a dtype."""
+    """Says what home offers for the examples of a pattern that match at a dtype: the same for all of them but for few."""
+    answers = []
     for example in patterns()[pattern].examples:
         found = matched(pattern, dtype, (example.function, example.specs))
         if found is None:
             continue
         offer = Home().offer(*found, Request())
         if isinstance(offer, Decline):
-            return offer.code
-        return "recorded bits" if offer.exact or offer.envelope is None else f"{offer.envelope.relative:.1e}"
-    return ""
+            answers.append(offer.code)
+        elif offer.exact or offer.envelope is None:
+            answers.append("recorded bits")
+        else:
+            answers.append(f"{offer.envelope.relative:.1e}")
+    return " or ".join(sorted(set(answers), key=lambda told: (told != "recorded bits", told)))
 
 
 def headed(body: str) -> str:

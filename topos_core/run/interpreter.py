@@ -17,7 +17,7 @@ from topos_core.ops.lookup import IndexOutOfRange
 from topos_core.ops.opaque import OpaqueOp
 from topos_core.run.blas import blas_threads
 from topos_core.tape.tape import Tape
-from topos_core.tape.type import TensorType, dtype_name, numpy_dtype
+from topos_core.tape.type import TensorType, dtype_name, numpy_dtype, told_masked
 
 NOT_COMPUTABLE: Final = (OpaqueOp, IndexOutOfRange)
 Parameters = Mapping[int | str, np.ndarray]
@@ -197,6 +197,9 @@ def _own(results: list[np.ndarray], bound: Mapping[int, np.ndarray]) -> tuple[np
 
 
 def _fit(tape: Tape, value: int, given: np.ndarray) -> np.ndarray:
+    told = told_masked(given)
+    if told is not None:
+        raise _misfit(f"{_called(tape, value)} {told}")
     array, expected = np.asarray(given), tape.ops[value].type
     if array.dtype != numpy_dtype(expected.dtype) or array.shape != expected.shape:
         have = TensorType(dtype_name(array.dtype) or str(array.dtype), array.shape)

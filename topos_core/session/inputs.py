@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from topos_core.errors import ConfigurationError
-from topos_core.tape.type import FLOATS, UNSIGNED, TensorType, dtype_name, numpy_dtype
+from topos_core.tape.type import FLOATS, UNSIGNED, TensorType, dtype_name, numpy_dtype, told_masked
 
 _UNBOUNDED: Final = 8  # integers without a range are drawn from [-8, 8), so that their sums and products stay small
 
@@ -60,6 +60,10 @@ def check_inputs(
         raise ConfigurationError(
             f"{whose} gives {len(given)} arrays, the entry takes {len(names)}: {wanted}", code="TP502"
         )
+    for each, name in zip(given, names, strict=True):
+        told = told_masked(each)
+        if told is not None:
+            raise ConfigurationError(f"{name} of {whose} {told}", code="TP502")
     arrays = [np.asarray(each) for each in given]
     for array, name, type in zip(arrays, names, types, strict=True):
         _check_type(array.dtype, array.shape, f"{name} of {whose}", name, type)

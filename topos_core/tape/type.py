@@ -72,3 +72,12 @@ def dtype_name(dtype: np.dtype) -> str | None:
     if name is None and dtype.name == "bfloat16":
         return "bf16"
     return name
+
+
+def told_masked(array: object) -> str | None:
+    """Says that an array has a mask, which a program of plain arrays would lose; None where it has none."""
+    return (
+        "is a masked array, whose mask would be lost; fill it (`filled`)"
+        if isinstance(array, np.ma.MaskedArray)
+        else None
+    )

@@ -93,6 +93,7 @@ def test_inner_values_can_be_given():
         ((X.astype(complex), ROWS), "input x is complex128[2,3]"),
         ((X, ROWS + 7), "input rows holds 7 to 9, the program was traced with 0 to 8; stay inside"),
         ((X, ROWS - 1), "input rows holds -1 to 1"),
+        ((np.ma.array(X, mask=X > 0), ROWS), "input x is a masked array, whose mask would be lost; fill it (`filled`)"),
     ],
 )
 def test_inputs_that_do_not_fit_are_told(inputs, message):
@@ -108,6 +109,7 @@ def test_inputs_that_do_not_fit_are_told(inputs, message):
         ({"v": X}, "no parameter is named 'v'; the program has w"),
         ({0: X}, "no parameter is named 0"),
         ({"w": X}, "parameter w is f32[2,3], the program was traced with f32[3,2]"),
+        ({"w": np.ma.array(X.T)}, "parameter w is a masked array"),
     ],
 )
 def test_parameters_that_do_not_fit_are_told(parameters, message):

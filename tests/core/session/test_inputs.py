@@ -106,3 +106,5 @@ def test_arrays_from_user_code_are_checked():
         check_inputs([IMAGE], NAMES, TYPES, "example")
     with pytest.raises(ConfigurationError, match=r"image of example is f32\[3,2\]"):
         check_inputs([IMAGE.T, WEIGHT], NAMES, TYPES, "example")
+    with pytest.raises(ConfigurationError, match=r"weight of example is a masked array"):
+        check_inputs([IMAGE, np.ma.array(WEIGHT)], NAMES, TYPES, "example")
