@@ -229,6 +229,19 @@ def test_a_block_can_be_read_elsewhere_instead(open_page: Open) -> None:
     assert set(asked(page, planner, "ignore")) == {"ignore", "observe"}
 
 
+def test_a_button_that_its_own_question_takes_away_leaves_the_focus_in_its_pane(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True))
+    page.keyboard.press("n")
+    page.locator("[data-fix=stop]").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("whatif")).to_contain_text("1 region changed")
+    expect(page.locator(".upper")).to_be_focused()
+    page.get_by_role("button", name="Undo").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("whatif")).to_have_count(0)
+    expect(page.locator(".upper")).to_be_focused()
+
+
 def test_keys_lead_into_every_pane(open_page: Open) -> None:
     page, *_ = open_page(convolution(observed=True))
     page.locator('.entry[data-verdict="blocked"]').click()

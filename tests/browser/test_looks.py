@@ -70,6 +70,17 @@ def test_the_bar_holds_everything_while_one_of_several_targets_is_traced(open_pa
         expect(page.get_by_role("button", name="Keys and search fields")).to_be_in_viewport(ratio=1)
 
 
+def test_what_a_plan_is_compared_with_is_read_in_the_bar(open_page: Open) -> None:
+    page, served, _ = open_page(convolution(observed=True), norms())
+    served.refresh()
+    page.get_by_label("Compare with").select_option(label="models/norms.py:block")
+    page.get_by_test_id("changes").wait_for()
+    for width in WIDTHS[2:]:
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.get_by_label("Compare with").evaluate(CUT) <= 0, width
+        assert overlaps(page, BAR) == [], width
+
+
 def test_a_word_on_work_under_way_moves_nothing(open_page: Open) -> None:
     page, *_ = open_page(convolution(observed=True), norms())
     for width in (1280, 1440):
