@@ -81,10 +81,13 @@ def _serve(reader: BinaryIO, writer: BinaryIO, client: int | None) -> int:
 
 
 def _end_on_signals() -> None:
-    """Has signals end the server as an editor that hangs up does: with everything below it, and with 1."""
+    """Has signals end the server at once, with 1, as an editor's death does: what it started ends as its descriptors close.
+
+    An exception would wait for the thread that reads from an editor, which stays silent and connected.
+    """
 
     def end(*_: object) -> None:
-        sys.exit(1)
+        os._exit(1)
 
     with contextlib.suppress(ValueError):  # only the main thread may take signals
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from tests.lsp.client import ROOT, at, position
 from tests.lsp.conftest import VOUCHED
 from tests.lsp.models import NORM, marked
@@ -108,6 +110,18 @@ def test_everything_ends_when_the_server_or_its_editor_is_killed(start, project)
     editor.wait()
     killed.process.send_signal(signal.SIGKILL)
     assert watched.process.wait(10) == 1
+    wait_until(lambda: not any(map(alive, below)))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_server_and_all_below_it_while_its_editor_is_silent(number, start, project):
+    client = start()
+    client.initialize(project, options=VOUCHED)
+    client.open(project / "loop.py", marked("while True: pass"))
+    wait_until(lambda: len(descendants(client.process.pid)) >= 2, 30)
+    below = descendants(client.process.pid)
+    client.process.send_signal(number)
+    assert client.process.wait(5) == 1
     wait_until(lambda: not any(map(alive, below)))
 
 

@@ -9,7 +9,7 @@ from topos_core.cli.terminal import Terminal
 from topos_core.document.formats.errors import place_of, shown
 from topos_core.errors import ConfigurationError
 
-_HEAD = ("", "threads", "median", "quartiles", "least", "against home", "error vs f64", "first result")
+_HEAD = ("", "threads", "median", "quartiles", "least", "against home", "error vs f64, relative", "first result")
 
 
 def report(result: Mapping[str, Any], terminal: Terminal) -> str:
@@ -73,7 +73,7 @@ def _table(figures: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _error(error: Mapping[str, Any] | None) -> str:
-    return "unknown" if error is None else f"{float(error['absolute']):.2g}"
+    return "unknown" if error is None else f"{float(error['relative']):.2g}"
 
 
 def duration(seconds: float) -> str:
