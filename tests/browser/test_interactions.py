@@ -17,6 +17,9 @@ from topos_web.plans import Traced
 
 expect = pytest.importorskip("playwright.sync_api", reason="the package playwright is missing").expect
 
+RESTING = 120.0
+"""Milliseconds that are surely less than what ends a gesture, 160 in `Graph.svelte`."""
+
 
 def camera(page: Any) -> tuple[float, float, float]:
     expect(page.locator(".pictured")).to_have_count(0)  # a gesture moves a picture; at rest the drawing stands
@@ -169,10 +172,18 @@ def test_a_gesture_out_and_back_mounts_the_drawing_once(open_page: Open) -> None
     page.evaluate("""() => { window.gone = 0; new MutationObserver((records) => {
         for (const record of records) for (const node of record.removedNodes) if (node.classList?.contains('picture')) window.gone += 1;
     }).observe(document.querySelector('.graph'), {childList: true}); }""")
-    out = """async (steps) => { const graph = document.querySelector('.graph');
+    out = """async (steps) => { const graph = document.querySelector('.graph'); let longest = 0, before = performance.now();
         for (const deltaY of steps) { await new Promise(requestAnimationFrame);
-            graph.dispatchEvent(new WheelEvent('wheel', {deltaY, ctrlKey: true, clientX: 600, clientY: 450, bubbles: true, cancelable: true})); } }"""
-    page.evaluate(out, [12] * 40 + [-12] * 40)  # out to 0.38 of what it was, where the far drawing stands at rest
+            longest = Math.max(longest, performance.now() - before); before = performance.now();
+            graph.dispatchEvent(new WheelEvent('wheel', {deltaY, ctrlKey: true, clientX: 600, clientY: 450, bubbles: true, cancelable: true})); }
+        return longest; }"""
+    for _ in range(8):  # where a frame takes as long as a gesture's end is waited for, there were two gestures
+        page.evaluate("window.gone = 0")
+        if page.evaluate(out, [12] * 40 + [-12] * 40) < RESTING:  # out to 0.38, where the far drawing stands at rest
+            break
+        at_rest(page)
+    else:
+        pytest.fail("no gesture was one: frames took too long")
     assert page.evaluate("window.gone") == 0
     page.evaluate(out, [12] * 40)
     page.locator(".graph > canvas").wait_for()
