@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from topos_core.cli.main import main
@@ -139,39 +138,3 @@ def test_a_module_of_torch_is_measured_with_the_weights_that_topos_runs(entry, e
     rows = {row["contender"]: row for row in json.loads(capsys.readouterr().out)["model"]}
     assert set(rows) == {"home", "torch"}
     assert all(row["failure"] is None and row["error"]["relative"] < 1e-5 for row in rows.values())
-
-
-def test_a_file_of_onnx_is_measured_with_the_runtimes_that_read_it(empty_project, capsys):
-    onnx = pytest.importorskip("onnx")
-    pytest.importorskip("onnxruntime")
-    pytest.importorskip("openvino")
-    weights = np.random.default_rng(0).standard_normal((16, 24)).astype(np.float32)
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"]), onnx.helper.make_node("Relu", ["y"], ["z"])],
-        "layer",
-        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (4, 16))],
-        [onnx.helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, (4, 24))],
-        [onnx.numpy_helper.from_array(weights, "w")],
-    )
-    onnx.save(
-        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9),
-        empty_project / "layer.onnx",
-    )
-    names = ["home", "xla", "onnxruntime", "openvino"]
-    settings = [
-        "--rounds",
-        "1",
-        "--seconds",
-        "0",
-        "--threads",
-        "1",
-        "--regions",
-        "0",
-        "--with",
-        ",".join(names),
-        "--json",
-    ]
-    assert main(["bench", "layer.onnx", *settings]) == 0
-    rows = json.loads(capsys.readouterr().out)["model"]
-    assert [row["contender"] for row in rows] == names
-    assert all(row["failure"] is None and row["error"]["relative"] < 1e-5 for row in rows)
