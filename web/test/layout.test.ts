@@ -92,6 +92,14 @@ it('opening a scope moves nothing inside others, and only its ancestors grow', (
   expect(relative(opened)).toEqual(relative(closed));
 });
 
+it('what was opened before leaves no trace in the drawing', () => {
+  const m = model(tangled(200, 6, true));
+  const tree = buildTree(m);
+  const all = tree.scopes.map((scope) => scope.id);
+  const ways = [[0], all, all.filter((id) => id % 2 === 0), all.slice(0, 4), [0]];
+  for (const open of ways) expect(draw(m, tree, open)).toEqual(draw(m, buildTree(m), open));
+});
+
 describe('operands that are only prepared', () => {
   const rows: Row[] = [
     { op: 'input' }, { op: 'input' }, ...[0, 1, 2, 3].map((): Row => ({ op: 'slice', reads: [1] })),

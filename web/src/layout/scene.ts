@@ -70,18 +70,31 @@ export function plan(model: Model, tree: Tree, opened: Opened): Jobs {
   const visit = (scope: Scope): number => {
     const children = drawnChildren(scope, opened);
     const open = children.map((child) => (isOpen(tree, child, opened) ? visit(tree.scopes[~child]) : -1));
-    jobs.push(jobOf(model, tree, scope, children, open));
+    const all = closedJob(model, tree, scope, children);
+    jobs.push({ ...all, open: all.open.map((none, item) => open[item] ?? none), width: [...all.width], height: [...all.height] });
     return jobs.length - 1;
   };
   visit(tree.scopes[0]);
   return { jobs };
 }
 
-function jobOf(model: Model, tree: Tree, scope: Scope, children: number[], open: number[]): Plan {
+/** Jobs of scopes whose children are all closed, by what is drawn of them: what is opened inside changes sizes alone. */
+const closedJobs = new WeakMap<Tree, Map<string, Plan>>();
+
+function closedJob(model: Model, tree: Tree, scope: Scope, children: number[]): Plan {
+  let known = closedJobs.get(tree);
+  if (!known) closedJobs.set(tree, (known = new Map()));
+  const name = scope.kind === 'fold' ? `${scope.id} ${children[0]}` : `${scope.id}`;
+  let job = known.get(name);
+  if (!job) known.set(name, (job = jobOf(model, tree, scope, children)));
+  return job;
+}
+
+function jobOf(model: Model, tree: Tree, scope: Scope, children: number[]): Plan {
   const items: (number | null)[] = [...children];
   const itemOf = new Map(children.map((child, item) => [child, item]));
   const job: Plan = {
-    scope: scope.id, items, open: [...open], width: [], height: [], incoming: [], outgoing: [], light: [], edges: [], edgeValues: [],
+    scope: scope.id, items, open: children.map(() => -1), width: [], height: [], incoming: [], outgoing: [], light: [], edges: [], edgeValues: [],
     ports: new Map(),
   };
   for (const child of children) {
