@@ -40,4 +40,4 @@ def kernel_seconds(work: Work, dtype: str, machine: Machine, efficiency: float =
     compute /= efficiency
     memory = moved / rate / efficiency
     call = calls * machine.call_seconds
-    return Predicted(max(compute, memory) + call, compute, memory, call)
+    return tuple.__new__(Predicted, (max(compute, memory) + call, compute, memory, call))

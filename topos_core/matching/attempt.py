@@ -178,7 +178,9 @@ class Attempt:
                 factor = self.match(wanted.func, kid.func, composed(kid.map, map_))
                 if factor is None:
                     break
-                self.equate(kid.weight * factor, wanted.weight, f"the factor inside {template.name}", func)
+                found, expected = kid.weight * factor, wanted.weight
+                if type(found) is not float or type(expected) is not float or found != expected:
+                    self.equate(found, expected, f"the factor inside {template.name}", func)
             else:
                 return 1.0
             self._undo(mark)
@@ -188,7 +190,8 @@ class Attempt:
         pulled = self.template.pulled.get(template.number, ())
         if template.name != func.name and not ({template.name, func.name} == {"max", "min"} and pulled):
             return self.fail("kind", template, func, func)
-        label = tuple(sorted(self.template.labels[extent] for extent in template.reduced))
+        labels = self.template.labels
+        label = tuple(sorted([labels[extent] for extent in template.reduced]))
         fresh = tuple(range(len(self.extents), len(self.extents) + len(func.reduced)))
         self.extents += func.reduced
         for digit in fresh:
@@ -287,7 +290,10 @@ class Attempt:
             return factor
         wanted, rest = order[0], order[1:]
         weight = wanted.weight
-        candidates = [k for k, kid in enumerate(kids) if kid.weight == weight and _may_be(wanted.func, kid.func)]
+        if wanted.func.kind == "hole":
+            candidates = [k for k, kid in enumerate(kids) if kid.weight == weight]
+        else:
+            candidates = [k for k, kid in enumerate(kids) if kid.weight == weight and _may_be(wanted.func, kid.func)]
         several = len(candidates) > 1
         for k in self._ordered(candidates, wanted, kids, True):
             kid = kids[k]

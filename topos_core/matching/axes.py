@@ -19,6 +19,8 @@ def padded_axis(view: View, axis: int, low: int, high: int, interior: int, fill:
     if joined is None:
         return None
     view, digit = joined
+    if interior == 0 and low >= 0 and high >= 0 and view.divisors.count(1) == len(view.divisors):
+        return _widened(view, axis, digit, low, high, fill) if low or high else view
     reach = (digit.extent - 1) * (interior + 1) + 1
     if low < 0 or high < 0:
         cut_low, cut_high = max(-low, 0), max(-high, 0)
@@ -31,6 +33,24 @@ def padded_axis(view: View, axis: int, low: int, high: int, interior: int, fill:
     extent = low + reach + high
     view, digit = _with_bound(view, axis, digit, Bound(reach, interior + 1, _python(fill)))
     return _substituted(view, axis, digit, -low, ((Digit(extent, ()), 1),), interior + 1)
+
+
+def _widened(view: View, axis: int, digit: Digit, low: int, high: int, fill: Any) -> View:
+    """Pads an axis of one digit by positions before and behind: nothing is cut off, and nothing divided."""
+    extent, own = digit
+    axes: list[Digits] = []
+    for row in view.axes:
+        longer = [new_tuple(Digit, (count, (*c, 0))) for count, c in row]
+        axes.append(merged(longer) if len(row) > 1 else tuple(longer))
+    axes[axis] = (new_tuple(Digit, (low + extent + high, (*own, 1))),)
+    offsets = [o - c * low for o, c in zip(view.offsets, own, strict=True)] if low else view.offsets
+    bound = new_tuple(Bound, (extent, 1, _python(fill)))
+    return new_tuple(
+        View,
+        (
+            view.base, view.base_shape, tuple(axes), (*offsets, -low), (*view.divisors, 1), (*view.bounds, bound),
+        ),
+    )  # fmt: skip
 
 
 def single(view: View, axis: int) -> tuple[View, Digit] | None:
@@ -171,6 +191,8 @@ def _divided(digit: Digit, form: int, common: int) -> Digit:
 
 def _python(fill: Any) -> float | int | bool:
     value: float | int | bool = fill
-    if type(fill) not in (float, int, bool):
+    if isinstance(fill, np.floating):
+        value = float(fill)
+    elif type(fill) not in (float, int, bool):
         value = float(fill) if np.asarray(fill).dtype.kind not in "biu" else np.asarray(fill).item()
     return math.nan if value != value else value

@@ -136,12 +136,11 @@ class Found:
         labels = self.labels()
         flat = [part for row in rows for part in row]
         if not apart:
-            shown_labels = [labels[digit] for _, digit, _ in flat]
-            if len(set(shown_labels)) == len(flat):  # each in one piece
+            shown_labels = {labels[digit]: extent for extent, digit, _ in flat}
+            if len(shown_labels) == len(flat):  # each in one piece
                 return Layout(
-                    tuple([extent for extent, _, _ in flat]), tuple([roles[label] for label in shown_labels]),
-                    (0,) * len(flat),
-                )  # fmt: skip
+                    tuple(shown_labels.values()), tuple([roles[label] for label in shown_labels]), (0,) * len(flat)
+                )
         parts: list[tuple[int, str, tuple[int, int]]] = []
         ranks: dict[str, list[tuple[int, int]]] = {}  # of every part, by label
         for extent, digit, weight in flat:

@@ -87,14 +87,16 @@ class Tables:
         """
         found: list[int] = []
         todo = [value]
+        leads, still, readers = self.leads, self._still, self.context.readers
         while todo:
             at = todo.pop()
             if at in self.results or (self.observed and at in self.context.observed):
                 return None
-            for reader in self.context.readers[at]:
-                if not self.observed and self.leads[at] and not self.leads[reader]:
+            for reader in readers[at]:
+                if not self.observed and leads[at] and not leads[reader]:
                     continue
-                if self.is_still(reader) or (spread and self.context.op(reader).name == "broadcast"):
+                passes = still[reader] if reader in still else self.is_still(reader)
+                if passes or (spread and self.context.op(reader).name == "broadcast"):
                     todo.append(reader)
                 else:
                     found.append(reader)

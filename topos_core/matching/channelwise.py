@@ -8,6 +8,7 @@ was taken.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import mul as _times
 from typing import Any, Final, NamedTuple
 
@@ -247,7 +248,8 @@ def _product(a: Polynomial, b: Polynomial) -> Polynomial | None:
                 powers = dict(first)
                 for atom, power in second:
                     powers[atom] = powers.get(atom, 0.0) + power
-                monomial = tuple(sorted([(k, p) for k, p in powers.items() if p], key=repr))
+                left = [(k, p) for k, p in powers.items() if p]
+                monomial = tuple(sorted(left, key=repr) if len(left) > 1 else left)
             out[monomial] = out.get(monomial, 0.0) + x * y
     return _kept(out)
 
@@ -293,12 +295,18 @@ def _follows(view: View, frame: Frame) -> bool:
     """Says whether a view reads its base, row-major, at the channel that the frame gives."""
     if view.bounds or any(view.offsets) or view.divisors.count(1) != len(view.divisors):
         return False
-    shape, weights, weight = view.base_shape, [], 1
+    return _runs_along(view.base_shape, view.axes, frame)
+
+
+@lru_cache(64)
+def _runs_along(shape: tuple[int, ...], axes: tuple[Digits, ...], frame: Frame) -> bool:
+    """Says so of axes over a base of this shape; the vectors of one norm lie alike."""
+    weights, weight = [], 1
     for extent in reversed(shape):
         weights.append(weight)
         weight *= extent
     weights.reverse()
-    for mine, theirs in zip(frame, view.axes, strict=True):
+    for mine, theirs in zip(frame, axes, strict=True):
         flat = tuple(
             [new_tuple(Digit, (extent, (sum(map(_times, weights, coefficients)),))) for extent, coefficients in theirs]
         )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from topos_core.errors import InternalError
 from topos_core.ops.catalog import definitions
 from topos_core.tape.tape import Tape
 
 MOVES = frozenset(("movement", "source"))
+_SOURCES: Final = frozenset(("input", "parameter"))
 
 
 class Region(NamedTuple):
@@ -48,8 +49,22 @@ def region(tape: Tape, root: int, bindings: Collection[int]) -> Region:
     Raises:
         InternalError: An input or parameter is reached that is not bound: the match does not say all that it reads.
     """
-    inside = interior(tape, root, bindings)
-    return Region(inside, computing(tape, root, inside))
+    ops, moving = tape.ops, _moving()
+    seen, inside, carrying = set(bindings), [], [root]
+    stack = list(ops[root].operands)
+    while stack:
+        value = stack.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        name, operands, *_ = ops[value]
+        if name in _SOURCES:
+            raise _unbound(root, value)
+        inside.append(value)
+        if name not in moving and (name != "gather" or computes(tape, value)):
+            carrying.append(value)
+        stack += operands
+    return Region(frozenset(inside), frozenset(carrying))
 
 
 def interior(tape: Tape, root: int, bindings: Collection[int]) -> frozenset[int]:
@@ -59,18 +74,23 @@ def interior(tape: Tape, root: int, bindings: Collection[int]) -> frozenset[int]
         InternalError: As in `region`.
     """
     ops = tape.ops
-    inside: set[int] = set()
+    seen, inside = set(bindings), []
     stack = list(ops[root].operands)
     while stack:
         value = stack.pop()
-        if value in inside or value in bindings:
+        if value in seen:
             continue
+        seen.add(value)
         op = ops[value]
-        if op.name in ("input", "parameter"):
-            raise InternalError(f"a match at value {root} reads value {value} without binding it")
-        inside.add(value)
-        stack += op.operands
+        if op[0] in _SOURCES:
+            raise _unbound(root, value)
+        inside.append(value)
+        stack += op[1]
     return frozenset(inside)
+
+
+def _unbound(root: int, value: int) -> InternalError:
+    return InternalError(f"a match at value {root} reads value {value} without binding it")
 
 
 def computing(tape: Tape, root: int, inside: Iterable[int]) -> frozenset[int]:
@@ -105,15 +125,13 @@ def outside_readers(readers: Sequence[Sequence[int]], inside: Collection[int], p
     ]
 
 
-def common_chain(tape: Tape, within: Collection[int], base: int, root: int) -> list[int]:
+def common_chain(
+    tape: Tape, readers: Sequence[Sequence[int]], within: Collection[int], base: int, root: int
+) -> list[int]:
     """Follows a base towards the root for as long as one movement op is its only reader there: `[base, ...]`."""
-    readers: dict[int, set[int]] = {}
-    for value in (*within, root):
-        for operand in tape.ops[value].operands:
-            readers.setdefault(operand, set()).add(value)
     chain = [base]
     while True:
-        row = readers.get(chain[-1], set())
+        row = {reader for reader in readers[chain[-1]] if reader == root or reader in within}
         if len(row) != 1:
             return chain
         (reader,) = row

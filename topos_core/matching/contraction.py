@@ -250,14 +250,16 @@ class Forms:
         op = self.tape.ops[view.base]
         if op.name != "constant" or view.bounds:
             return False
-        return bool(np.all(op.attributes["value"] == neutral(FOLDS[name], op.type.dtype)))
+        same = op.attributes["value"] == neutral(FOLDS[name], op.type.dtype)
+        return bool(same.all() if isinstance(same, np.ndarray) else same)
 
     def _sole_reader(self, value: int) -> int | None:
         readers = self._readers[value]
         return readers[0] if len(readers) == 1 else None
 
     def _only_reader(self, value: int, reader: int) -> bool:
-        return list(self._readers[value]) == [reader]
+        readers = self._readers[value]
+        return len(readers) == 1 and readers[0] == reader
 
 
 def _same_kind(a: Form, b: Form) -> bool:

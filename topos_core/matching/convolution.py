@@ -80,14 +80,13 @@ def _read(tape: Tape, reading: Reading, which: int) -> Convolution | Difference 
     image, kernel = reading.operands[which], reading.operands[1 - which]
     kept = range(reading.kept)
     reduced = range(reading.kept, len(reading.extents))
-    shared = frozenset(d for d in kept if d in image.digits and d in kernel.digits)
-    if any(d not in image.digits or d not in kernel.digits for d in reduced):
-        return None
-    if any(d not in image.digits and d not in kernel.digits for d in kept):
+    both = image.digits & kernel.digits
+    shared = both.intersection(kept)
+    if not both.issuperset(reduced) or not (image.digits | kernel.digits).issuperset(kept):
         return None
     if not _apart(image) or not _apart(kernel):
         return None
-    reading = flipped(reading, (d for d in reduced if any(axis.get(d, 0) < 0 for axis in image.steps)))
+    reading = flipped(reading, [d for steps in image.steps for d, step in steps.items() if step < 0 and d in reduced])
     image, kernel = reading.operands[which], reading.operands[1 - which]
     axes = [read_axis(reading, image, k, shared) for k in range(len(image.shape))]
     genuine = any(axis is not None and axis.genuine for axis in axes)
@@ -236,8 +235,8 @@ def _facts(
         usual(len(spatial), "bfS", "bSf", "fS", "Sf", "bS", "S"),
         ("b", "f"),
     )
-    facts = ConvolutionFacts(image_layout, image_layout, result, spatial, groups, batch, inputs, outputs)
-    facts = replace(facts, kernel=kernel_layout([[p for _, p in row] for row in kernel_rows], facts))
+    laid = kernel_layout([[p for _, p in row] for row in kernel_rows], len(spatial), groups, outputs)
+    facts = ConvolutionFacts(image_layout, laid, result, spatial, groups, batch, inputs, outputs)
     return Convolution(image.value, kernel.value, facts, kernel_rows, pointwise)
 
 
@@ -286,18 +285,14 @@ def _kernel_rows(
     for role, signs in backwards.items():
         if len(signs) > 1:
             return None
-        windows[role] = replace(windows[role], reversed=signs == {True})
+        if signs == {True}:
+            windows[role] = replace(windows[role], reversed=True)
     return tuple(rows)
 
 
 def _apart(operand: Operand) -> bool:
     """Says whether no digit moves along two axes, as a diagonal's does."""
-    seen: set[int] = set()
-    for steps in operand.steps:
-        if seen & steps.keys():
-            return False
-        seen |= steps.keys()
-    return True
+    return sum(map(len, operand.steps)) == len(operand.digits)
 
 
 def _size(extents: Sequence[int], digits: Sequence[int]) -> int:

@@ -21,6 +21,7 @@ from topos_core.matching.frame import Frame, framed, recast, view_by_map, view_o
 from topos_core.matching.func import Func, FuncTable, Kid, Made, identity_map
 from topos_core.matching.ideal import ideal
 from topos_core.matching.symbol import Coefficient, Symbol
+from topos_core.matching.tuples import new_tuple
 from topos_core.matching.uses import COMMUTES, Uses
 from topos_core.matching.view import View, Views, identity, pruned
 from topos_core.tape.op import Op
@@ -80,6 +81,7 @@ class Keys:
         self.factors: dict[int, tuple[float, ...]] = {}
         self.walked = 0
         self.pulled: dict[int, tuple[Symbol, ...]] = {}
+        self._cleaned: dict[int, View] = {}
         self._layer = views
         self._symbolic = symbolic
         self._holes = holes or {}
@@ -121,7 +123,13 @@ class Keys:
         view = self.views[value]
         if not view.bounds and view.divisors.count(1) == len(view.divisors):
             return view
-        view = pruned(view)
+        known = self._cleaned.get(value)
+        if known is None:
+            known = self._cleaned[value] = self._whole(value, pruned(view))
+        return known
+
+    def _whole(self, value: int, view: View) -> View:
+        """Gives the view of a value on its window, where bounds are left that may fail."""
         if not view.bounds and view.divisors.count(1) == len(view.divisors):
             return view
         func = self.table.funcs[-1 - view.base]
@@ -167,7 +175,8 @@ class Keys:
         if 1 not in shape:
             return plain
         rows = iter(plain.axes)
-        return plain._replace(axes=tuple([() if extent == 1 else next(rows) for extent in shape]))
+        axes = tuple([() if extent == 1 else next(rows) for extent in shape])
+        return new_tuple(View, (*plain[:2], axes, *plain[3:]))
 
     def unknown(self, value: int) -> Key:
         """Gives the key of a value about which nothing is known: equal for equal ops on equal operands."""
@@ -181,7 +190,7 @@ class Keys:
         """Gives the key of one number of any shape."""
         if number is None:
             return None
-        return number, View(-1 - self.table.one.number, (), _of_one(shape), (), (), ())
+        return number, new_tuple(View, (-1 - self.table.one.number, (), _of_one(shape), (), (), ()))
 
     def hole(self, value: int) -> str | None:
         """Names the hole that an input of a template is."""
@@ -205,11 +214,12 @@ class Keys:
         coefficient, view = key
         if type(coefficient) is float and coefficient != 1.0 and not within(coefficient, op.type.dtype):
             coefficient, view = self.unknown(value)  # steps that leave the dtype's range compute something else
-        func = self.table.funcs[-1 - view.base]
+        func = self.table.funcs[-1 - view[0]]
         self.coefficients.append(coefficient)
         self.views.append(view)
         self.funcs.append(func)
-        moves = op.name in MOVEMENT and (op.name != "gather" or self.tape.ops[op.operands[1]].name == "constant")
+        name = op.name
+        moves = name in MOVEMENT and (name != "gather" or self.tape.ops[op.operands[1]].name == "constant")
         self.moves.append(moves)
         made = self.made.get(func.number)
         if made is None:
@@ -263,15 +273,15 @@ def apply_to(keys: Keys, name: str, operands: Sequence[int], commutes: bool = Fa
     if len(operands) == 1:
         view = keys.clean(operands[0])
         func = keys.func_of(view)
-        kid = Kid(func, identity_map(func), rounded(keys.coefficients[operands[0]]))
+        kid = new_tuple(Kid, (func, identity_map(func), rounded(keys.coefficients[operands[0]])))
         made = keys.table.make("apply", name, (kid,), func.shape)
-        return 1.0, View(-1 - made.func.number, *view[1:])
+        return 1.0, new_tuple(View, (-1 - made.func.number, *view[1:]))
     shared = keys.frame(operands)
     if shared is None:
         return None
     frame, funcs = shared
     kids = [
-        Kid(func, map_, rounded(keys.coefficients[operand]))
+        new_tuple(Kid, (func, map_, rounded(keys.coefficients[operand])))
         for func, map_, operand in zip(funcs, frame.maps, operands, strict=True)
     ]
     if commutes:

@@ -32,7 +32,7 @@ class Stage(NamedTuple):
 
     Args:
         convolution: The convolution's match.
-        layout: The value's view over the canonical result.
+        lies: How the value lies over the canonical result.
         bias, residual: Bound values, or None.
         norm: The batch norm's vectors and epsilon, or None.
         activation: Its name, or `none`; `residual_last` says that it stands before the residual.
@@ -41,7 +41,7 @@ class Stage(NamedTuple):
     """
 
     convolution: Match
-    layout: View
+    lies: Laid
     bias: int | None = None
     norm: Norm | None = None
     residual: int | None = None
@@ -66,22 +66,34 @@ class Stage(NamedTuple):
         return self.activation != "none"
 
 
-class Laid(NamedTuple):
+class Laid:
     """How a value that is computed from a convolution, element by element, lies over its canonical result."""
 
-    view: View
-    channels: int
-    frame: Frame
-    """The output channel, group above feature, as one number per digit."""
+    __slots__ = ("_frame", "_layout", "channels", "view")
 
+    def __init__(self, view: View, channels: int) -> None:
+        self.view, self.channels = view, channels
+        self._frame: Frame | None = None
+        self._layout: tuple[ConvolutionFacts, Layout] | None = None
 
-def _laid(view: View, channels: int) -> Laid:
-    features = view.base_shape[2]
-    frame = tuple(
-        tuple(new_tuple(Digit, (d.extent, (d.coefficients[1] * features + d.coefficients[2],))) for d in axis)
-        for axis in view.axes
-    )
-    return Laid(view, channels, frame)
+    def layout(self, facts: ConvolutionFacts) -> Layout:
+        """Gives the layout of a value that lies so over the result of a convolution with these facts."""
+        if self._layout is None or self._layout[0] is not facts:
+            self._layout = facts, _layout(self.view, facts)
+        return self._layout[1]
+
+    @property
+    def frame(self) -> Frame:
+        """Gives the output channel, group above feature, as one number per digit."""
+        if self._frame is None:
+            features = self.view.base_shape[2]
+            self._frame = tuple(
+                [
+                    tuple([new_tuple(Digit, (extent, (c[1] * features + c[2],))) for extent, c in axis])
+                    for axis in self.view.axes
+                ]
+            )
+        return self._frame
 
 
 def read_stages(context: Context, roots: Sequence[Match]) -> dict[int, Stage]:
@@ -110,8 +122,8 @@ def read_stages(context: Context, roots: Sequence[Match]) -> dict[int, Stage]:
         if value not in inner and context.is_live(value):
             start = starts.get(value)
             if start is not None:
-                laid[value] = _laid(_start(context, start), start.facts.out_channels)
-                stage = Stage(start, laid[value].view)
+                laid[value] = Laid(_start(context, start), start.facts.out_channels)
+                stage = Stage(start, laid[value])
             elif laid:
                 _lay(context, laid, op, value)
                 if value in laid:
@@ -126,15 +138,18 @@ def read_stages(context: Context, roots: Sequence[Match]) -> dict[int, Stage]:
 
 def layout_of(stage: Stage) -> Layout:
     """Gives the layout of a stage's value."""
-    facts: ConvolutionFacts = stage.convolution.facts
+    return stage.lies.layout(stage.convolution.facts)
+
+
+def _layout(view: View, facts: ConvolutionFacts) -> Layout:
     spatial = len(facts.windows)
-    roles = ("b", "g", "f", *(str(k) for k in range(spatial)))
+    (roles,) = usual(spatial, "bgfS")
     rows = []
-    for axis in stage.layout.axes:
+    for axis in view.axes:
         row = []
-        for digit in axis:
-            ((form, step),) = ((k, c) for k, c in enumerate(digit.coefficients) if c)
-            row.append(Piece(digit.extent, roles[form], -step))
+        for extent, coefficients in axis:
+            ((form, step),) = [(k, c) for k, c in enumerate(coefficients) if c]
+            row.append(new_tuple(Piece, (extent, roles[form], -step)))
         rows.append(row)
     features = facts.out_channels > facts.groups or facts.groups == 1
     wanted = ["b", *(["f"] if features else []), *roles[3:]]
@@ -152,7 +167,7 @@ def _lay(context: Context, laid: dict[int, Laid], op: Op, value: int) -> None:
     if op.name in ("reshape", "permute"):
         view = moved(context.tape, op, lambda _: below.view)
         if view is not None:
-            laid[value] = _laid(view, below.channels)
+            laid[value] = Laid(view, below.channels)
     elif op.name in ELEMENTWISE:
         laid[value] = below
 
@@ -170,11 +185,11 @@ def _next(
     if op.name in ("reshape", "permute"):
         if not found or found[0][1].residual is not None:
             return None  # past a residual the layouts of both would part ways
-        return found[0][1]._replace(layout=laid[value].view)
+        return found[0][1]._replace(lies=laid[value])
     if op.name in ("add", "sub", "mul", "div"):
         norm = norms.read(value)
         if norm is not None:
-            return stages[norm.leaf]._replace(norm=norm, layout=laid[value].view)
+            return stages[norm.leaf]._replace(norm=norm, lies=laid[value])
         stepped = _stepped(context, found, laid[value], value)
         if stepped is not None:
             return stepped

@@ -249,6 +249,8 @@ def composed(inner: Map, outer: Sequence[Form]) -> Map:
 
 def used(kids: Sequence[Kid], outer: Sequence[Form]) -> list[Kid]:
     """Gives operands used by one map more; the inner loop of every try, hence without a call per operand."""
+    if outer == _identity(len(outer)):
+        return list(kids)
     try:
         return [new_tuple(Kid, (func, tuple([outer[one] for one in inner]), weight)) for func, inner, weight in kids]  # type: ignore[index]  # bare digits, as nearly always
     except TypeError:
@@ -293,9 +295,9 @@ def heads_within(func: Func, depth: int = DEPTH - 1) -> int:
     return func.heads >> LEVEL * depth & _ONE_LEVEL
 
 
-def reduces(func: Func) -> bool:
-    """Says whether a function reduces anything within `DEPTH` levels."""
-    return bool(heads_within(func) & _REDUCES)
+def reduces(func: Func, depth: int = DEPTH - 1) -> bool:
+    """Says whether a function reduces anything within a depth."""
+    return bool(heads_within(func, depth) & _REDUCES)
 
 
 def digits_of(map_: Map) -> Iterable[int]:

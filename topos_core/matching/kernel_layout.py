@@ -28,13 +28,12 @@ def moved_kernel(steps: KernelSteps, facts: ConvolutionFacts, view: View) -> Lay
         rows.append(row)
     if not _covers(view):
         return None
-    return kernel_layout(rows, facts)
+    return kernel_layout(rows, len(facts.windows), facts.groups, facts.out_channels)
 
 
-def kernel_layout(rows: Sequence[Row], facts: ConvolutionFacts) -> Layout:
+def kernel_layout(rows: Sequence[Row], spatial: int, groups: int, outputs: int) -> Layout:
     """Builds a kernel's layout: usual orders for recorded units, else inputs first and outputs last."""
-    spatial = len(facts.windows)
-    depthwise = facts.groups > 1 and facts.out_channels == facts.groups
+    depthwise = groups > 1 and outputs == groups
     wanted = ["i", *([] if depthwise else ["o"]), *(str(k) for k in range(spatial))]
     orders = usual(spatial, "oiS", "Sio", "oSi", "ioS", "oS")
     if not any(fits(rows, order) for order in orders):

@@ -35,11 +35,11 @@ def build(rows: Sequence[Row], wanted: Sequence[str], orders: Sequence[Sequence[
     """
     shown = {piece.role for row in rows for piece in row}
     missing = [role for role in wanted if role not in shown]
-    units = _unit_roles(rows, missing, orders, ends)
+    units = _unit_roles(rows, missing, orders, ends) if missing else {}
     axes: list[Piece] = []
     for k, row in enumerate(rows):
         if row:
-            axes.extend(row)
+            axes += row
         elif k in units:
             missing.remove(units[k])
             axes.append(Piece(1, units[k], 0))

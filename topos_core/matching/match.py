@@ -48,6 +48,8 @@ class Match:
     @property
     def produced(self) -> frozenset[int]:
         """Collects the root and every producer of a named result."""
+        if not self.named:
+            return frozenset((self.root,))
         return frozenset((self.root, *(v for values in self.named.values() for v in values)))
 
 

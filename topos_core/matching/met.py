@@ -132,7 +132,10 @@ def told(number: Any, exact: bool) -> Any:
 
 def restrided(map_: Map, put: Callable[[int], Any]) -> Map:
     """Puts something in the place of every coefficient of a digit that is a product of extents, in their order."""
-    if all(type(one) is int for one in map_):
+    for one in map_:
+        if type(one) is not int:
+            break
+    else:
         return map_
     out: list[Any] = []
     for one in map_:

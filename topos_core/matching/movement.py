@@ -19,7 +19,7 @@ ViewOf = Callable[[int], View]
 
 def moved(tape: Tape, op: Op, view_of: ViewOf) -> View | None:
     """Gives the view of a movement op's result, or None where it is no movement or does not fit."""
-    rule = _RULES.get(op.name)
+    rule = RULES.get(op.name)
     if rule is None or 0 in op.type.shape:
         return None
     ops = tape.ops
@@ -160,9 +160,11 @@ def _unfold(tape: Tape, op: Op, view_of: ViewOf) -> View | None:
     if joined is None:
         return None
     view, digit = joined
-    positions = Digit(count, tuple(c * a["step"] for c in digit.coefficients))
-    taps = Digit(a["size"], tuple(c * a["dilation"] for c in digit.coefficients))
-    return view._replace(axes=(*with_axis(view.axes, axis, merged((positions,))), merged((taps,))))
+    positions, taps = (
+        (new_tuple(Digit, (extent, digit[1] if by == 1 else tuple([c * by for c in digit[1]]))),) if extent != 1 else ()
+        for extent, by in ((count, a["step"]), (a["size"], a["dilation"]))
+    )
+    return new_tuple(View, (*view[:2], (*with_axis(view.axes, axis, positions), taps), *view[3:]))
 
 
 def _strided(tape: Tape, op: Op, view_of: ViewOf) -> View | None:
@@ -291,7 +293,7 @@ def _splat(tape: Tape, view: View) -> Any:
     return value
 
 
-_RULES: dict[str, Callable[[Tape, Op, ViewOf], View | None]] = {
+RULES: dict[str, Callable[[Tape, Op, ViewOf], View | None]] = {
     "reshape": _reshape,
     "permute": _permute,
     "broadcast": _broadcast,

@@ -9,7 +9,7 @@ from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
 from topos_core.matching.core import Keys
 from topos_core.matching.facts import NormFacts
-from topos_core.matching.func import DEPTH, composed, digits_of, is_cast, uncast
+from topos_core.matching.func import DEPTH, Func, composed, digits_of, is_cast, reduces, uncast
 from topos_core.matching.ideal import recorded
 from topos_core.matching.rows import order_of
 from topos_core.matching.solving import close
@@ -67,14 +67,19 @@ def reduces_first_axis(found: Found, label: str = "n") -> bool:
 
 def sums_first_axis(keys: Keys, attempt: Attempt) -> bool:
     """Says of a failed try whether some sum in it runs over axis 0: else it was never meant as a norm over a batch."""
-    todo = [(attempt.top, 0)]
-    while todo:
-        func, depth = todo.pop()
-        op = keys.tape.ops[func.maker] if func.kind == "reduce" and func.maker >= 0 else None
-        if op is not None and op.name == "sum" and 0 in op.attributes["axes"]:
-            return True
-        if depth < DEPTH:
-            todo += [(kid.func, depth + 1) for kid in func.kids]
+    ops, seen = keys.tape.ops, {attempt.top}
+    level = [attempt.top]
+    for left in range(DEPTH, -1, -1):
+        following: list[Func] = []
+        for func in level:
+            op = ops[func.maker] if func.kind == "reduce" and func.maker >= 0 else None
+            if op is not None and op.name == "sum" and 0 in op.attributes["axes"]:
+                return True
+            for kid, _, _ in func.kids:
+                if left and kid not in seen and reduces(kid, left - 1):
+                    seen.add(kid)
+                    following.append(kid)
+        level = following
     return False
 
 

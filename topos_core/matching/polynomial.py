@@ -29,9 +29,14 @@ _ODD: Final = frozenset(("tanh", "erf"))
 
 def read_number(array: np.ndarray) -> Polynomial | None:
     """Reads a constant that is one number all over; -0 is none, since a sum of monomials has one zero."""
-    if not 0 < array.size <= UNIFORM or not bool((array == array.flat[0]).all()):
+    if array.ndim == 0:
+        value = float(array)
+        if value != value:
+            return None
+    elif not 0 < array.size <= UNIFORM or not bool((array == array.flat[0]).all()):
         return None
-    value = float(array.flat[0])
+    else:
+        value = float(array.flat[0])
     return None if value == 0 and math.copysign(1.0, value) < 0 else number(value)
 
 

@@ -10,6 +10,7 @@ from topos_core.matching.core import WIDEST, Key, Keys, Rule, applied, apply_to,
 from topos_core.matching.frame import outward
 from topos_core.matching.func import Func, Kid, Map, composed, identity_map, in_order, rewritten
 from topos_core.matching.symbol import Coefficient, power_of
+from topos_core.matching.tuples import new_tuple
 from topos_core.tape.op import Op
 from topos_core.tape.type import FLOATS
 
@@ -49,8 +50,9 @@ def unified(factors: Sequence[Kid]) -> list[Kid]:
         else:
             total[key] = Kid(func, map_, exponent)
     merged = (*total.values(), *roots)
-    if any(_is_even_power_of_size(kid) for kid in merged):
-        return unified([_unsigned(kid) for kid in merged])
+    for kid in merged:
+        if kid.func.name == "abs" and _is_even_power_of_size(kid):
+            return unified([_unsigned(one) for one in merged])
     return in_order(merged, lambda kid: (kid.func.number, -kid.weight, str(kid.map)))
 
 
@@ -172,9 +174,10 @@ def _factors(keys: Keys, value: int, func: Func, map_: Map, exponent: float) -> 
         exponents = [_power_of(kid, exponent, len(func.kids)) for kid in func.kids]
         if None not in exponents:
             return coefficient, [
-                Kid(kid.func, composed(kid.map, map_), e) for kid, e in zip(func.kids, exponents, strict=True)
+                new_tuple(Kid, (kid.func, composed(kid.map, map_), e))
+                for kid, e in zip(func.kids, exponents, strict=True)
             ]
-    return coefficient, [Kid(func, map_, exponent)]
+    return coefficient, [new_tuple(Kid, (func, map_, exponent))]
 
 
 def _power_of(kid: Kid, outer: float, operands: int) -> float | None:

@@ -17,7 +17,7 @@ from topos_core.tape.op import Op
 def _moved(keys: Keys, value: int, op: Op) -> Key | None:
     first = op.operands[0]
     coefficient = keys.coefficients[first]
-    if all(keys.is_one(o) for o in op.operands) and op.name not in ("pad", "gather"):
+    if keys.is_one(first) and all(keys.is_one(o) for o in op.operands) and op.name not in ("pad", "gather"):
         same = all(keys.coefficients[o] == coefficient for o in op.operands)
         return keys.splat(coefficient, op.type.shape) if same else None
     if op.name == "pad":
@@ -36,7 +36,7 @@ def _moved(keys: Keys, value: int, op: Op) -> Key | None:
         constant = op.name == "gather" and operand == op.operands[1]
         return keys.layer().of(operand) if constant or keys.is_one(operand) else keys.views[operand]
 
-    view = moved(keys.tape, op, view_of)
+    view = moved(keys.tape, op, view_of if len(op.operands) > 1 else keys.views.__getitem__)
     if view is None:
         return _stacked(keys, op) if op.name == "concat" else None
     return _picked(keys, coefficient, view)

@@ -27,7 +27,7 @@ def recut(context: Context, root: int, form: Form, read: Callable[[Form], T | No
     if not is_promising(read_form(form)):
         return None
     within = interior(context.tape, root, form.bases)
-    chains = [common_chain(context.tape, within, base, root)[1 : LIMIT + 1] for base in form.bases]
+    chains = [common_chain(context.tape, context.readers, within, base, root)[1 : LIMIT + 1] for base in form.bases]
     for at in _cuts(chains):
         forms = Forms(context.tape, context.readers, Cut(context.tape, context.views, at))
         other = forms.of(root)

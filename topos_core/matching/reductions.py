@@ -13,6 +13,7 @@ from topos_core.matching.func import Form, Func, Kid, Map, composed, form, ident
 from topos_core.matching.products import power, unified
 from topos_core.matching.sums import merged_terms
 from topos_core.matching.symbol import Coefficient, Symbol
+from topos_core.matching.tuples import new_tuple
 from topos_core.tape.op import Op
 from topos_core.tape.type import FLOATS
 
@@ -72,7 +73,7 @@ def _matmul(keys: Keys, value: int, op: Op) -> Key | None:
     if frame is None:
         return None
     kids = [
-        Kid(func, map_, 1.0)
+        new_tuple(Kid, (func, map_, 1.0))
         for func, map_ in zip((keys.func_of(left), keys.func_of(right)), frame.maps, strict=True)
         if func is not keys.table.one
     ]
@@ -147,7 +148,7 @@ def _made(
             extents = [*extents, *inner_func.reduced]
             gone = [*gone, *more]
     made = keys.table.make("reduce", name, unified(kids), extents, None, gone)
-    return coefficient, keys.placed(made, kept, Frame(frame.axes, list(extents), frame.maps))
+    return coefficient, keys.placed(made, kept, new_tuple(Frame, (frame.axes, extents, frame.maps)))
 
 
 def _written(keys: Keys, value: int) -> list[Kid] | None:

@@ -93,21 +93,21 @@ class Memory:
         told: Any = None
         while node is not None:
             ask = node.ask
-            if ask is None:
-                return node.outcome, reach.met
             if type(ask) is int:
                 if not is_first:
-                    reach = self._locals.after(reach, ask)
+                    reach = reach.next.get(ask) or self._locals.after(reach, ask)
                 is_first, told = False, reach.reading
+            elif ask is None:
+                return node.outcome, reach.met
             else:
                 told = _compared(ask, reach.met)
             following = node.next
-            if told not in following:
+            node = following.get(told, _NOT_MET)
+            if node is _NOT_MET:
                 if self.kept < MOST:
                     self.kept += 1
                     following[told] = None
                 return None, reach.met
-            node = following[told]
         if self.kept >= MOST:
             return None, reach.met
         return self._traced(start, Tracing(self._locals, func, template, script))
@@ -146,3 +146,7 @@ class _Node:
         self.ask: Any = None
         self.next: dict[Any, _Node | None] = {}  # None where a reading was met once
         self.outcome: Outcome | None = None
+
+
+_NOT_MET: Final = _Node()
+"""Where a reading leads that was never met."""

@@ -76,24 +76,16 @@ def rows(tape: Tape) -> Rows:
         *((o.value, o.kind) for o in tape.observations),
     ):
         watched[value] = (*watched.get(value, ()), kind)
-    signs = [
-        known.setdefault(
-            (
-                op.name,
-                op.type,
-                len(op.operands),
-                _attributes(op),
-                value in alive,
-                read[value],
-                watched.get(value),
-                (value in tape.names, value in tape.defaults, tape.ranges.get(value))
-                if not op.operands
-                else value in tape.names,
-            ),
-            value,
-        )
-        for value, op in enumerate(tape.ops)
-    ]
+    names, signs = tape.names, []
+    for value, op in enumerate(tape.ops):
+        name, reads, attributes, type_, _ = op
+        told = _attributes(op) if attributes else None
+        key: Any = (name, type_, len(reads), told, value in alive, read[value])
+        if not reads:
+            key = (*key, watched.get(value), (value in names, value in tape.defaults, tape.ranges.get(value)))
+        elif value in watched or value in names:
+            key = (*key, watched.get(value), value in names)
+        signs.append(known.setdefault(key, value))
     sources = [op.name in SOURCES for op in tape.ops]
     return Rows(
         np.array(signs, np.int64),

@@ -69,7 +69,7 @@ def _bare(view: View, map_: Map, attempt: Attempt) -> Rows | None:
     shown: set[int] = set()
     out: list[tuple[Part, ...]] = []
     for axis in view.axes:
-        row: list[Part] = []
+        row: tuple[Part, ...] = ()
         for extent, coefficients in axis:
             place = lone(coefficients)
             if place < 0:
@@ -82,8 +82,8 @@ def _bare(view: View, map_: Map, attempt: Attempt) -> Rows | None:
             if extents[one] != extent or one in shown:
                 return None
             shown.add(one)
-            row.append(new_tuple(Part, (extent, one, 1)))
-        out.append(tuple(row))
+            row = (*row, new_tuple(Part, (extent, one, 1)))
+        out.append(row)
     return tuple(out) if len(shown) == len(map_) else None
 
 

@@ -119,6 +119,9 @@ def _solve(
     known: dict[str, float] = {}
     counts = template.counts
     for label, digits in attempt.labels.items():
+        if len(digits) == 1:
+            known[counts[label]] = float(extents[digits[0]])
+            continue
         count = 1
         for digit in digits:
             count *= extents[digit]

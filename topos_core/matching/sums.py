@@ -10,6 +10,7 @@ from topos_core.matching.core import WIDEST, Key, Keys, Rule, apply_to, rounded
 from topos_core.matching.frame import outward
 from topos_core.matching.func import Func, Kid, Made, Map, composed, identity_map, in_order, rewritten
 from topos_core.matching.symbol import Coefficient
+from topos_core.matching.tuples import new_tuple
 from topos_core.tape.op import Op
 from topos_core.tape.type import FLOATS
 
@@ -77,9 +78,9 @@ def _terms(keys: Keys, value: int, func: Func, map_: Map, sign: float, room: boo
     """Gives the operands that a value contributes to a sum: its own where it is a sum that only this one reads."""
     coefficient = sign * keys.coefficients[value]
     if room and func.kind == "sum" and keys.uses.count[value] <= 1 and len(func.kids) < WIDEST:
-        kids = [Kid(kid.func, composed(kid.map, map_), coefficient * kid.weight) for kid in func.kids]
+        kids = [new_tuple(Kid, (kid.func, composed(kid.map, map_), coefficient * kid.weight)) for kid in func.kids]
         return kids, None if func.constant is None else coefficient * func.constant
-    return [Kid(func, map_, coefficient)], None
+    return [new_tuple(Kid, (func, map_, coefficient))], None
 
 
 def merged_terms(terms: Sequence[Kid]) -> tuple[list[Kid], Coefficient]:
@@ -99,9 +100,11 @@ def _made(
     keys: Keys, kids: Sequence[Kid], factor: Coefficient, constant: Coefficient | None, extents: Sequence[int]
 ) -> Made:
     if type(factor) is not float or factor != 1.0:
-        kids = [Kid(func, map_, rounded(weight / factor)) for func, map_, weight in kids]
+        kids = [new_tuple(Kid, (func, map_, rounded(weight / factor))) for func, map_, weight in kids]
     else:
-        kids = [kid if kid.weight == 1.0 else Kid(kid.func, kid.map, rounded(kid.weight / 1.0)) for kid in kids]
+        kids = [
+            kid if kid.weight == 1.0 else new_tuple(Kid, (kid.func, kid.map, rounded(kid.weight / 1.0))) for kid in kids
+        ]
     return keys.table.make("sum", "", kids, extents, None if constant is None else rounded(constant / factor))
 
 

@@ -155,13 +155,18 @@ class Anchors:
 
 
 class _Entry:
-    """A template under its pattern's name; `is_silent` says that no template of the pattern tells a wrong structure."""
+    """A template under its pattern's name, and what it needs of a function that may be its root.
 
-    __slots__ = ("family", "is_silent", "name", "template")
+    `is_silent` says that no template of the pattern tells a wrong structure.
+    """
+
+    __slots__ = ("family", "is_silent", "least", "levels", "most", "name", "needs", "shaped", "template")
 
     def __init__(self, name: str, template: Template, is_silent: bool) -> None:
         self.name, self.template, self.is_silent = name, template, is_silent
         self.family = template.term.family or name
+        self.needs, self.levels, self.shaped = template.needs, template.levels, bool(template.root.shape)
+        self.least, self.most = template.operands
 
 
 class Index:
@@ -191,20 +196,20 @@ class Index:
         key = (func.kind, func.name, func.reach, func.heads >> _FAR, len(func.kids), width, not func.shape)
         known = self._candidates.get(key)
         if known is None:
-            known = self._candidates[key] = tuple(
-                entry for entry in self._roots.get((func.kind, func.name), ()) if _may_root(entry.template, func)
-            )
+            known = self._candidates[key] = self._among(self._roots.get((func.kind, func.name), ()), func)
         return known
 
-
-def _may_root(template: Template, func: Func) -> bool:
-    """Says whether everything that a template needs, level by level, may be found below a function."""
-    if template.needs & ~heads_within(func):
-        return False
-    if template.levels & ~func.reach:
-        return False
-    least, most = template.operands
-    return least <= func.width and len(func.kids) <= most and (not func.shape or bool(template.root.shape))
+    def _among(self, entries: Sequence[_Entry], func: Func) -> tuple[_Entry, ...]:
+        """Chooses the templates of which all that they need, level by level, may be found below a function."""
+        within, reach, width, count, shaped = heads_within(func), func.reach, func.width, len(func.kids), func.shape
+        return tuple(
+            [
+                entry
+                for entry in entries
+                if not entry.needs & ~within and not entry.levels & ~reach
+                if entry.least <= width and count <= entry.most and (entry.shaped or not shaped)
+            ]
+        )
 
 
 def recognise(keys: Keys, index: Index, *, remember: bool = True) -> Recognised:

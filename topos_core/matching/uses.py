@@ -20,6 +20,8 @@ _ONE_OPERAND_MOVEMENT: Final = frozenset(
 )
 _PASSES: Final = frozenset(("neg", "gather", "mul", "div"))
 _NEVER_TWINS: Final = frozenset(("input", "parameter", "opaque"))
+_TOLD_APART: Final = COMMUTES | {"constant", "pad"}
+"""Ops that are told otherwise than by their operands in order and their attributes."""
 
 
 class Uses:
@@ -51,8 +53,11 @@ class Uses:
             name = op.name
             if name in _NEVER_TWINS:
                 number = value
-            else:
+            elif name in _TOLD_APART:
                 number = known.setdefault(self._key(op), value)
+            else:
+                key = name, tuple([numbers[operand] for operand in op.operands]), tuple(op.attributes.values()), op.type
+                number = known.setdefault(key, value)
             numbers.append(number)
             if name in _ONE_OPERAND_MOVEMENT:
                 through: int | None = op.operands[0]
@@ -79,10 +84,9 @@ class Uses:
         if name == "constant":
             return name, op.type, content(op.attributes["value"])
         operands = [numbers[operand] for operand in op.operands]
-        if name in COMMUTES:
-            operands.sort()
         if name == "pad":  # a fill of -0 equals one of 0, and is another number
             return name, tuple(operands), repr(op.attributes), op.type
+        operands.sort()
         return name, tuple(operands), tuple(op.attributes.values()), op.type
 
     def _through(self, op: Op) -> int | None:
@@ -119,6 +123,8 @@ def _is_splat(op: Op) -> bool:
 
 def content(value: Any) -> Any:
     """Gives what tells a constant from others of its type: its bits, or their digest."""
+    if isinstance(value, np.generic):
+        return (), value.tobytes()
     array = np.asarray(value)
     data = array.tobytes()
     return (array.shape, data) if len(data) <= 64 else (array.shape, hashlib.blake2b(data, digest_size=16).digest())

@@ -72,12 +72,12 @@ class Views:
     """The views of every value of a tape, made once, in tape order."""
 
     def __init__(self, tape: Tape) -> None:
-        from topos_core.matching.movement import moved
+        from topos_core.matching.movement import RULES, moved
 
         self._ops = tape.ops
         self._views: list[View | None] = []
         for op in tape.ops:
-            self._views.append(moved(tape, op, self.of))
+            self._views.append(moved(tape, op, self.of) if op[0] in RULES else None)
 
     def of(self, value: int) -> View:
         """Gives a value's view; the value itself is the base where it is no movement or does not fit."""
@@ -111,19 +111,18 @@ def pruned(view: View) -> View:
     """
     if not view.bounds:
         return view
-    rank = len(view.base_shape)
-    digits = view.digits
-    one_fill = len({repr(bound.fill) for bound in view.bounds}) == 1
+    rank, digits, bounds = len(view.base_shape), view.digits, view.bounds
+    offsets, divisors = view.offsets, view.divisors
+    one_fill = len(bounds) == 1 or len({repr(bound.fill) for bound in bounds}) == 1
     rows: list[tuple[int, int, int, Bound]] = []  # form, offset, divisor, bound
     place: dict[tuple[int, ...], int] = {}
-    for k, bound in enumerate(view.bounds):
-        form = rank + k
-        offset, divisor = view.offsets[form], view.divisors[form]
+    for form, bound in enumerate(bounds, rank):
+        offset, divisor = offsets[form], divisors[form]
         low, high = span(offset, digits, form)
         if bound.modulus == 1 and low >= 0 and high < bound.limit * divisor:
             continue
         if one_fill and divisor == 1:
-            column = tuple(digit.coefficients[form] for digit in digits)
+            column = tuple([coefficients[form] for _, coefficients in digits])
             at = place.setdefault(column, len(rows))
             if at < len(rows):
                 joint = _joint_bound(rows[at][1], rows[at][3], offset, bound)
@@ -131,17 +130,21 @@ def pruned(view: View) -> View:
                     rows[at] = (form, joint[0], 1, joint[1])
                     continue
         rows.append((form, offset, divisor, bound))
+    if len(rows) == len(bounds):
+        return new_tuple(View, (*view[:2], tuple([merged(axis) for axis in view.axes]), *view[3:]))
     forms = [*range(rank), *(row[0] for row in rows)]
     axes = tuple(
-        merged([new_tuple(Digit, (extent, tuple([c[f] for f in forms]))) for extent, c in axis]) for axis in view.axes
+        [merged([new_tuple(Digit, (extent, tuple([c[f] for f in forms]))) for extent, c in axis]) for axis in view.axes]
     )
-    return View(
-        view.base,
-        view.base_shape,
-        axes,
-        view.offsets[:rank] + tuple(row[1] for row in rows),
-        view.divisors[:rank] + tuple(row[2] for row in rows),
-        tuple(row[3] for row in rows),
+    return new_tuple(
+        View,
+        (
+            *view[:2],
+            axes,
+            (*offsets[:rank], *[row[1] for row in rows]),
+            (*divisors[:rank], *[row[2] for row in rows]),
+            tuple([row[3] for row in rows]),
+        ),
     )
 
 

@@ -110,12 +110,20 @@ def read_form(form: Form) -> Reading:
         axes.append(tuple(range(at, at + len(row))))
         at += len(row)
     operands = []
+    moves: list[dict[int, int]] = [{} for _ in form.joint.offsets]  # by form, of each digit that moves along it
+    for number, (_, coefficients) in enumerate(digits):
+        for k, coefficient in enumerate(coefficients):
+            if coefficient:
+                moves[k][number] = coefficient
     first, guard = 0, sum(form.ranks)
     for base, rank, guards in zip(form.bases, form.ranks, form.guards, strict=True):
-        forms = [*range(first, first + rank), *range(guard, guard + guards)]
-        operands.append(_operand(form.joint, base, rank, forms, guard - sum(form.ranks), digits))
+        if guards:
+            forms = [*range(first, first + rank), *range(guard, guard + guards)]
+            operands.append(_guarded(form.joint, base, rank, forms, guard - sum(form.ranks), digits))
+        else:
+            operands.append(_operand(form.joint, base, slice(first, first + rank), moves))
         first, guard = first + rank, guard + guards
-    return Reading(tuple(digit.extent for digit in digits), len(kept), tuple(axes), tuple(operands))
+    return Reading(tuple([extent for extent, _ in digits]), len(kept), tuple(axes), tuple(operands))
 
 
 def whole_axes(form: Form) -> list[tuple[int, ...]] | None:
@@ -251,13 +259,14 @@ def _fixed(size: int, offset: int) -> Axis:
     return Axis("window", (), (), Window(low=-offset, high=1 + offset - size), False, None)
 
 
-def _operand(joint: View, base: int, rank: int, forms: Sequence[int], bound: int, digits: Sequence[Digit]) -> Operand:
+def _operand(joint: View, base: int, own: slice, moves: Sequence[Mapping[int, int]]) -> Operand:
+    steps = tuple(moves[own])
+    digits: frozenset[int] = frozenset().union(*steps)
+    return Operand(base, joint.base_shape[own], steps, joint.offsets[own], joint.divisors[own], (), digits)
+
+
+def _guarded(joint: View, base: int, rank: int, forms: Sequence[int], bound: int, digits: Sequence[Digit]) -> Operand:
     shape = joint.base_shape[forms[0] : forms[0] + rank] if rank else ()
-    if len(forms) == rank:
-        columns = [digit.coefficients for digit in digits]
-        steps = [{d: column[f] for d, column in enumerate(columns) if column[f]} for f in forms]
-        offsets, divisors = (tuple(row[f] for f in forms) for row in (joint.offsets, joint.divisors))
-        return Operand(base, shape, tuple(steps), offsets, divisors, (), frozenset().union(*steps))
     view = View(
         base,
         shape,
@@ -282,6 +291,8 @@ def _adopted(operand: Operand) -> Operand:
 
     Sound: wherever the bound holds, the adopted index is 0, the only one that the axis has.
     """
+    if all(guard.bound.limit != 1 for guard in operand.guards):
+        return operand
     free = [k for k, e in enumerate(operand.shape) if e == 1 and not operand.steps[k] and not operand.offsets[k]]
     steps, offsets = list(operand.steps), list(operand.offsets)
     for guard in reversed(operand.guards):

@@ -110,7 +110,7 @@ def _match(context: Context, root: int, found: Convolution) -> Match:
     kernel, facts = found.kernel, found.facts
     if kernel != found.image:
         within = interior(tape, root, (found.image, kernel))
-        for value in reversed(common_chain(tape, within, kernel, root)[1:]):
+        for value in reversed(common_chain(tape, context.readers, within, kernel, root)[1:]):
             view = context.view(value)
             layout = moved_kernel(found.kernel_steps, found.facts, view) if view.base == found.kernel else None
             if layout is not None:

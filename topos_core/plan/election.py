@@ -143,6 +143,8 @@ def families(claims: Sequence[Iterable[int]]) -> list[int]:
         mine = i
         for claim in own:
             other = claimed.setdefault(claim, i)
+            if other == mine:
+                continue
             while leader[other] != other:
                 leader[other] = other = leader[leader[other]]
             if other < mine:
@@ -196,6 +198,8 @@ def solve_exactly(component: Sequence[Candidate]) -> tuple[int, ...]:
     conflicts = [  # with later ones
         sum([1 << j for j in range(i + 1, count) if not claims[i].isdisjoint(claims[j])]) for i in range(count)
     ]
+    if all(conflicts[i] == (1 << count) - (2 << i) for i in range(count)):  # one at most: the first of the heaviest
+        return (component[weights.index(max(weights))].number,)
     rest = [0] * (count + 1)
     for i in range(count - 1, -1, -1):
         rest[i] = rest[i + 1] + weights[i]

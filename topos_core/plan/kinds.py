@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topos_core.cost.memory import Placed, Placement, place
+from topos_core.matching.tuples import new_tuple
 from topos_core.tape.op import Op
 from topos_core.tape.tape import Tape
 
@@ -55,7 +56,7 @@ def kinds(tape: Tape) -> Kinds:
         number = numbers.get(key)
         if number is None:
             number = numbers[key] = len(placements)
-            placement = place(tape, value, lambda v: Placed(bases[v], placements[of[v]].placed.strides))
+            placement = place(tape, value, lambda v: new_tuple(Placed, (bases[v], placements[of[v]].placed.strides)))
             found.examples.append(value)
             placements.append(placement)
             viewed.append(placement.placed.base != value)

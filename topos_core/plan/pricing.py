@@ -123,14 +123,18 @@ def price_before(
         price = prices[value]
         if price is NOTHING:
             continue
+        f, t, r, w, made, alone, allocated = price
         if value not in claims and value not in owned:
             readers = users[value]
-            sole = readers[0] if len(readers) == 1 else -1
-            if not (sole in claims or sole in owned) or not alive[sole]:
+            if len(readers) == 1:
+                (sole,) = readers
+                part = (1.0 if sole in claims or sole in owned else share.get(sole, 0.0)) if alive[sole] else 0.0
+            else:
                 readers = [u for u in readers if alive[u]]
                 inside = [1.0 if u in claims or u in owned else share.get(u, 0.0) for u in readers]
-                part = share[value] = sum(inside) / len(readers) if readers else 0.0
-                f, t, r, w, made, alone, allocated = price
+                part = sum(inside) / len(readers) if readers else 0.0
+            share[value] = part
+            if part != 1.0:
                 seconds += part * alone
                 if made:
                     calls += part * made
@@ -140,8 +144,6 @@ def price_before(
                     written += part * w
                     inner_bytes += part * allocated
                 continue
-            share[value] = 1.0
-        f, t, r, w, made, alone, allocated = price
         seconds += alone
         if made:
             calls += made

@@ -139,10 +139,20 @@ def boundary(tape: Tape, users: Sequence[Sequence[int]], match: Match) -> Bounda
     inside = interior | claims
     owned = interior & match.computing
     if len(owned) < len(interior):
+        mine = set(owned)
         for value in sorted(interior - owned):
-            if not owned.isdisjoint(ops[value].operands):
-                owned |= {value}
-    read = [value for value in owned if not inside.issuperset(users[value])]
+            for operand in ops[value].operands:
+                if operand in mine:
+                    mine.add(value)
+                    break
+        if len(mine) > len(owned):
+            owned = frozenset(mine)
+    read = []
+    for value in owned:
+        for user in users[value]:
+            if user not in inside:
+                read.append(value)
+                break
     outside = tuple([(v, u) for v in sorted(read) for u in users[v] if u not in inside]) if read else ()
     return new_tuple(Boundary, (claims, owned, outside, inside))
 

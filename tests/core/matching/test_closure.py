@@ -77,5 +77,5 @@ def test_the_common_chain_ends_where_readers_part():
 
     tape = trace(two_slices, x="f32[2,3]")
     root = tape.results[0]
-    chain = common_chain(tape, region(tape, root, tape.inputs).interior, tape.inputs[0], root)
+    chain = common_chain(tape, live_readers(tape), region(tape, root, tape.inputs).interior, tape.inputs[0], root)
     assert [tape.ops[v].name for v in chain] == ["input", "permute", "reshape"]

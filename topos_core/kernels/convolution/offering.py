@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -15,7 +16,7 @@ from topos_core.kernels.cores.offering import Cost, blended
 from topos_core.kernels.envelopes import envelope, unmeasured
 from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
 from topos_core.kernels.scratch import Reading, Stage, Written, computed, moved_result
-from topos_core.matching.facts import ConvolutionFacts, DepthwisePointwiseFacts
+from topos_core.matching.facts import ConvolutionFacts, DepthwisePointwiseFacts, Layout
 from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.match import Match
 from topos_core.tape.tape import Tape
@@ -36,11 +37,13 @@ def offer_convolution(
     facts: ConvolutionFacts,
     terms: Terms,
     *,
+    result: Layout | None = None,
     extra_flops: int = 0,
     extra_bytes: int,
     transcendentals: int,
 ) -> Offer | Decline:
-    """Prices the tile kernel; `extra_flops`, `extra_bytes` and `transcendentals` are the epilogue's."""
+    """Prices the tile kernel; `extra_flops`, `extra_bytes` and `transcendentals` are the epilogue's, and so is `result` where
+    its layout is another than the convolution's."""
     unfit = _unfit(tape, match, facts)
     if unfit is not None:
         return unfit
@@ -53,15 +56,16 @@ def offer_convolution(
 
     def stages() -> tuple[Stage, ...]:
         runs = [whole_tiles(whole, tiled)] if tiled else [phase.problem for phase in phases_of(whole)] or [whole]
-        image = read_image(root.dtype, facts, whole, runs, tiled is not None)
-        return (convolution_stage(facts, root, image, labels, "residual" in match.bindings),)
+        finished = facts if result is None else replace(facts, result=result)
+        image = read_image(root.dtype, finished, whole, runs, tiled is not None)
+        return (convolution_stage(finished, root, image, labels, "residual" in match.bindings),)
 
     return _priced(
         tape, match, terms, kernel=TILED.format(tiled.side) if tiled else counted.kernel, measured_as=tiled.name if tiled else match.pattern,
         cost=cost._replace(flops=cost.flops + extra_flops) if extra_flops else cost, transcendentals=transcendentals,
         extra_bytes=extra_bytes + (kernel.bytes * (tiled.products - 9) // 9 if tiled else 0),
         planes=counted.plane_elements * _computed_bytes(tape, match), stages=Stages(stages),
-        apart=Written(facts.result, labels) if _writes_apart(whole, root.dtype) else None,
+        apart=Written(result or facts.result, labels) if _writes_apart(whole, root.dtype) else None,
     )  # fmt: skip
 
 

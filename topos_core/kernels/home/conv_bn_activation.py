@@ -35,11 +35,8 @@ def offer(tape: Tape, match: Match, terms: Terms) -> Offer | Decline:
     facts: EpilogueFacts = match.facts
     root = tape.ops[match.root].type
     affine = facts.bias or facts.norm is not None or bool(facts.steps)
-    convolution = facts.convolution
-    if facts.result != convolution.result:
-        convolution = replace(convolution, result=facts.result)
     return offer_convolution(
-        tape, match, convolution, terms,
+        tape, match, facts.convolution, terms, result=facts.result,
         extra_flops=root.size * (2 * affine + facts.residual + (facts.activation != "none")),
         extra_bytes=root.bytes if facts.residual else 0,
         transcendentals=0 if facts.activation in WITHOUT_FUNCTIONS else root.size,

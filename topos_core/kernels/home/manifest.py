@@ -77,8 +77,9 @@ def _range(tape: Tape, match: Match) -> Literal["shift", "f32"] | None:
         return "shift"
     if match.pattern in STEPWISE:
         return None
+    ops, interior = tape.ops, match.interior
     for value in match.computing:
-        if tape.ops[value].type.dtype == "f16" and value in match.interior:
+        if ops[value].type.dtype == "f16" and value in interior:
             return "f32"
     return None
 
