@@ -11,7 +11,7 @@ import pytest
 from benchmarks.networks import NETWORKS, recorded
 from tests.laws.repeating import layered
 from tests.laws.respelling import CHANGES, WRITERS
-from topos_core.matching import remembered
+from topos_core.matching import remembered, term
 from topos_core.matching.answers import index_of
 from topos_core.matching.catalog import patterns
 from topos_core.matching.core import Keys
@@ -74,6 +74,21 @@ def test_random_spellings_are_found_as_if_each_were_tried():
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_are_found_as_if_each_function_were_tried(name):
     check(recorded(name, 1500, repeats=False))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_are_found_so_where_every_try_is_kept_at_once(name, monkeypatch):
+    monkeypatch.setattr(term, "MANY", 0)
+    index_of.cache_clear()
+    check(recorded(name, 1500, repeats=False))
+
+
+def test_random_spellings_are_found_so_where_every_try_is_kept_at_once(monkeypatch):
+    monkeypatch.setattr(term, "MANY", 0)
+    index_of.cache_clear()
+    with np.errstate(all="ignore"):
+        for tape in respelled(range(2, 3)):
+            check(tape)
 
 
 def test_random_layers_are_found_as_if_each_function_were_tried():

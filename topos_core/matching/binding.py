@@ -263,7 +263,7 @@ def _candidates(
             if _stops(keys, value, hit):
                 continue
         if reads is None:
-            todo += ops[value].operands
+            todo += ops[value][1]
     keys.walked += len(seen)
     moves = keys.moves
     for values in out.values():
@@ -291,11 +291,11 @@ def _interior(
         ):
             continue  # a twin of what is bound, or what it is computed from
         op = ops[value]
-        if op.name in _UNACCOUNTED:
+        if op[0] in _UNACCOUNTED:
             keys.walked += len(seen)
             return None
         inside.add(value)
-        todo += op.operands
+        todo += op[1]
     keys.walked += len(seen)
     return frozenset(inside)
 

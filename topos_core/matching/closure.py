@@ -57,13 +57,14 @@ def region(tape: Tape, root: int, bindings: Collection[int]) -> Region:
         if value in seen:
             continue
         seen.add(value)
-        name, operands, *_ = ops[value]
+        op = ops[value]
+        name = op[0]
         if name in _SOURCES:
             raise _unbound(root, value)
         inside.append(value)
         if name not in moving and (name != "gather" or computes(tape, value)):
             carrying.append(value)
-        stack += operands
+        stack += op[1]
     return Region(frozenset(inside), frozenset(carrying))
 
 

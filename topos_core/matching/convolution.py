@@ -11,7 +11,7 @@ from topos_core.matching.form import Form
 from topos_core.matching.image import image_roles
 from topos_core.matching.kernel_layout import KernelSteps, kernel_layout
 from topos_core.matching.layout import Piece, Row, build, usual
-from topos_core.matching.window import Axis, Difference, Operand, Reading, flipped, read_axis, read_form, whole_axes
+from topos_core.matching.window import Axis, Difference, Operand, Reading, flipped, read_axis, whole_axes
 from topos_core.tape.tape import Tape
 
 STEPS = ("a product summed", "a window", "a pad of zeros", "one kernel")
@@ -58,9 +58,8 @@ def is_linear(form: Form) -> bool:
     return True
 
 
-def read_convolution(tape: Tape, form: Form) -> Convolution | Difference | None:
+def read_convolution(tape: Tape, form: Form, reading: Reading) -> Convolution | Difference | None:
     """Reads a form as a convolution, either operand as the image; None where nothing looks like one."""
-    reading = read_form(form)
     if 0 in reading.extents or 0 in form.joint.base_shape:
         return None  # nothing to multiply
     likely = int(tape.ops[form.bases[0]].name in ("parameter", "constant", "input"))

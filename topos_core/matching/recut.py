@@ -14,7 +14,7 @@ from topos_core.matching.context import Context
 from topos_core.matching.contraction import Forms
 from topos_core.matching.cut import Cut
 from topos_core.matching.form import Form
-from topos_core.matching.window import is_promising, read_form
+from topos_core.matching.window import Reading, is_promising, read_form
 
 T = TypeVar("T")
 
@@ -22,9 +22,11 @@ LIMIT = 8
 """Cuts tried per operand: chains of movement are short, and each look costs the size of the match."""
 
 
-def recut(context: Context, root: int, form: Form, read: Callable[[Form], T | None]) -> T | None:
-    """Gives what `read` makes of the first form, deepest cuts first, that it accepts."""
-    if not is_promising(read_form(form)):
+def recut(
+    context: Context, root: int, form: Form, read: Callable[[Form], T | None], reading: Reading | None = None
+) -> T | None:
+    """Gives what `read` makes of the first form, deepest cuts first, that it accepts; `reading` is the form's, where known."""
+    if not is_promising(reading or read_form(form)):
         return None
     within = interior(context.tape, root, form.bases)
     chains = [common_chain(context.tape, context.readers, within, base, root)[1 : LIMIT + 1] for base in form.bases]

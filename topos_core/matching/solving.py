@@ -47,6 +47,8 @@ def solved(attempt: Attempt, keys: Keys, root: int) -> bool:
 
 def solved_as_written(attempt: Attempt, keys: Keys, root: int) -> Attempt | None:
     """Gives a try that holds with its raw holes bound as the program scales them; None where they are bound so anyway."""
+    if not attempt.template.term.raw:
+        return None
     if not any(len(factors_of(keys, attempt.bound[hole][0].number)) > 1 for hole in _raw(attempt)):
         return None
     nearer = copy(attempt)
@@ -89,8 +91,8 @@ def factors_of(keys: Keys, number: int) -> tuple[float, ...]:
     """Lists the coefficients with which a function occurs on the tape."""
     known = keys.factors.get(number)
     if known is None:
-        coefficients = dict.fromkeys(keys.coefficients[value] for value in keys.made.get(number, ()))
-        known = keys.factors[number] = tuple(c for c in coefficients if isinstance(c, float)) or (1.0,)
+        coefficients = dict.fromkeys([keys.coefficients[value] for value in keys.made.get(number, ())])
+        known = keys.factors[number] = tuple([c for c in coefficients if isinstance(c, float)]) or (1.0,)
     return known
 
 

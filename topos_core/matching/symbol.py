@@ -126,7 +126,7 @@ class Symbol:
             if value is None:
                 left.append((name, exponent, name in signs))
             elif value != 1.0:
-                factor *= real_power(abs(value), exponent)
+                factor *= abs(value) if exponent == 1.0 else real_power(abs(value), exponent)
         lone = []
         for name in signs:
             value = known.get(name)

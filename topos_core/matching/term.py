@@ -23,6 +23,9 @@ from topos_core.matching.template import Template, templates
 REPLAYS: Final = 6
 """Tries of one template at one value: structure is settled before digits and numbers, which may ask for another order."""
 
+MANY: Final = 5000
+"""Ops of a tape of which so many functions look alike that a try is kept when it is made first."""
+
 _FAR: Final = LEVEL * (DEPTH - 1)
 
 _NAMED: Final[Far] = (NUMBERS + 1, 1 << 20, 0)
@@ -222,6 +225,7 @@ def recognise(keys: Keys, index: Index, *, remember: bool = True) -> Recognised:
     """
     memory = index.memory if remember else Memory(off=True)
     memory.trim()
+    memory.at_once = len(keys.tape.ops) >= MANY
     before = memory.made
     anchors = Anchors(memory)
     for name, template in index.anchored:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from topos_core.matching.attempt import DIGITS, Attempt
@@ -75,17 +75,19 @@ class Tracing(Attempt):
             self._locals.read(func)
         self.trail.readings.append((shadow.place, self.met.reading(func)))
         exact = func.kind in EXACT
-        shadow.kids = tuple(self._kids(func.kids, "kid", shadow.place, exact))
-        shadow.written = tuple(self._kids(func.written, "written", shadow.place, exact))
+        shadow.kids = self._kids(func.kids, "kid", shadow.place, exact)
+        shadow.written = self._kids(func.written, "written", shadow.place, exact) if func.written else ()
         shadow.shape, shadow.reduced = func.shape, func.reduced
         passed = func.constant is not None and is_passed_on(func.constant)
         shadow.constant = Passed("constant", shadow.place) if passed else func.constant
 
-    def _kids(self, kids: Sequence[Kid], which: str, place: int, exact: bool) -> Iterator[Kid]:
+    def _kids(self, kids: Sequence[Kid], which: str, place: int, exact: bool) -> tuple[Kid, ...]:
+        out = []
         for k, (func, map_, weight) in enumerate(kids):
-            passed = not exact and is_passed_on(weight)
-            shown: Any = self._shadow(func)
-            yield new_tuple(Kid, (shown, restrided(map_, self._stride), Passed(which, place, k) if passed else weight))
+            told = weight if exact or not is_passed_on(weight) else Passed(which, place, k)
+            shown: Any = self.shadows.get(func) or self._shadow(func)
+            out.append(new_tuple(Kid, (shown, restrided(map_, self._stride), told)))
+        return tuple(out)
 
     def _stride(self, coefficient: int) -> Stride:
         stride = Stride(coefficient)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from topos_core.matching.affine import Digit
 from topos_core.matching.facts import Window
@@ -75,6 +75,9 @@ class Reading(NamedTuple):
     axes: tuple[tuple[int, ...], ...]
     operands: tuple[Operand, ...]
 
+
+_STILL: Final = Window()
+"""How plain and channel axes are read: nothing slides."""
 
 AxisKind = Literal["unit", "plain", "channel", "window"]
 
@@ -159,25 +162,29 @@ def whole_axes(form: Form) -> list[tuple[int, ...]] | None:
 def read_axis(reading: Reading, operand: Operand, k: int, shared: frozenset[int]) -> Axis | None:
     """Reads one axis of an image; None where it is no window. `shared` are kept digits that the other operand has too."""
     size, steps, offset, divisor = operand.shape[k], operand.steps[k], operand.offsets[k], operand.divisors[k]
-    guard = next((g for g in operand.guards if g.steps == steps), None)
+    guard = None
+    for one in operand.guards:
+        if one.steps == steps:
+            guard = one
+            break
     if not steps:
-        return Axis("unit", (), (), Window(), False, None) if size == 1 and guard is None else _fixed(size, offset)
+        return Axis("unit", (), (), _STILL, False, None) if size == 1 and guard is None else _fixed(size, offset)
     if len(steps) == 1 and guard is None and divisor == 1 and offset == 0:
         ((digit, step),) = steps.items()
         if step == 1 and reading.extents[digit] == size:  # the common case: one digit enumerates the axis
             if digit >= reading.kept:
-                return Axis("channel", (), (digit,), Window(), False, None)
-            return Axis("channel" if digit in shared else "plain", (digit,), (), Window(), False, None)
+                return Axis("channel", (), (digit,), _STILL, False, None)
+            return Axis("channel" if digit in shared else "plain", (digit,), (), _STILL, False, None)
     kept = _chain(reading, {d: c for d, c in steps.items() if d < reading.kept})
     reduced = _chain(reading, {d: c for d, c in steps.items() if d >= reading.kept})
     if guard is None and divisor == 1 and offset == 0 and _enumerates(reading, steps, size):
         if kept is None or reduced is None:
             return None
         if not reduced.digits and not set(kept.digits) & shared:
-            return Axis("plain", kept.digits, (), Window(), False, None)
+            return Axis("plain", kept.digits, (), _STILL, False, None)
         if set(kept.digits) <= shared:
             leads = not kept.digits or not reduced.digits or kept.step > reduced.step
-            return Axis("channel", kept.digits, reduced.digits, Window(), False, None) if leads else None
+            return Axis("channel", kept.digits, reduced.digits, _STILL, False, None) if leads else None
     if kept is None or reduced is None or set(kept.digits) & shared:
         return None
     length = (size - 1) * divisor + 1

@@ -47,7 +47,7 @@ from topos_core.matching.kernel_layout import moved_kernel
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.recut import recut
-from topos_core.matching.window import Difference
+from topos_core.matching.window import Difference, read_form
 from topos_core.tape.tape import Tape
 
 if TYPE_CHECKING:
@@ -70,12 +70,13 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
         return None
     if is_linear(form):
         return _stacked_off_grid(context, root, form)
-    answer = read_convolution(context.tape, form)
+    reading = read_form(form)
+    answer = read_convolution(context.tape, form, reading)
     told = None
     if isinstance(answer, Difference) and answer.code != "view":
         told = _near_miss(context, root, form, answer)
     if not isinstance(answer, Convolution):
-        answer = recut(context, root, form, lambda other: _accepted(context.tape, other))
+        answer = recut(context, root, form, lambda other: _accepted(context.tape, other), reading)
     if told is not None:  # a pad of something else than 0 stays an op, and the windows are those of the padded image
         return told if answer is None else replace(_match(context, root, answer), stopped=(told,))
     if answer is None or answer.pointwise:
@@ -100,7 +101,7 @@ def evaluate(facts: ConvolutionFacts, arrays: Arrays) -> dict[str, np.ndarray]:
 
 
 def _accepted(tape: Tape, form: Form) -> Convolution | None:
-    answer = read_convolution(tape, form)
+    answer = read_convolution(tape, form, read_form(form))
     return answer if isinstance(answer, Convolution) else None
 
 
