@@ -18,6 +18,10 @@ if TYPE_CHECKING:  # spans stand above errors in the layers
     from topos_core.tape.span import Span
 
 
+TARGET_FORMS: Final = "`path/model.py:name`, `model.onnx` or `module.mlir`"
+"""What a target may be, for every message that says so."""
+
+
 class ToposError(Exception):
     """Tells what is wrong, both values, where and the remedy, in one lower-case sentence."""
 
@@ -149,7 +153,7 @@ FAILURES: Final[Mapping[str, Failure]] = {
         "no-target",
         "no such file or target",
         "A file, a folder, a target, a pattern or a document does not exist or cannot be read.",
-        "Correct the path; a target is written `path/model.py:name`.",
+        f"Correct the path; a target is written {TARGET_FORMS}.",
     ),
     "TP506": Failure(
         "extra-missing",

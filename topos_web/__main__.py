@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _view(options: argparse.Namespace, stop: Stop) -> int:
     import webbrowser
 
-    from topos_core.document.formats.errors import error_lines
+    from topos_core.document.formats.errors import error_lines, from_here
     from topos_core.document.formats.text import render_plan
     from topos_core.errors import ConfigurationError, TraceError
     from topos_web import server
@@ -34,10 +34,10 @@ def _view(options: argparse.Namespace, stop: Stop) -> int:
         profiles = [read(path) for path in options.profile]
         planner = AgentPlanner(options.targets, untrusted=options.untrusted, dims=options.dim)
     except ConfigurationError as error:
-        print(f"topos view: {error}", file=sys.stderr)
+        print(f"topos view: {from_here(str(error))}", file=sys.stderr)
         return 2
     except TraceError as error:
-        print(f"topos view: {error}", file=sys.stderr)
+        print(f"topos view: {from_here(str(error))}", file=sys.stderr)
         return 3
     show = not options.no_browser and has_screen()
     told: set[str] = set()

@@ -150,6 +150,18 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
         return _packed(request, plan.graph, immutable=digest != "")
 
     @api.get(
+        "/plans/{plan_id}/renumbered",
+        summary="Where the values of the graph before the last save stand now, if anywhere",
+    )
+    def renumbered(request: Request, plan_id: PlanId, since: Annotated[str, Query(max_length=64)]) -> Response:
+        plan, document = traced(plan_id)
+        if plan.previous is None or plan.previous_graph != since:
+            raise Refused(409, "stale", "the last save did not replace that graph; load the plan again")
+        of_before, of_after = differences.numbers(plan.previous, document)
+        now = {merged: value for value, merged in enumerate(of_after)}
+        return answer(request, {"values": [now.get(merged) for merged in of_before]})
+
+    @api.get(
         "/plans/{plan_id}/regions",
         summary="Regions (packed: templates, and rows that place them), observations, findings, liveness",
     )

@@ -116,7 +116,8 @@ class PlannerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One target's state; `revision` grows with every trace. `previous` is the document before the last good save."""
+    """One target's state; `revision` grows with every trace. `previous` is the document before the last good save, and
+    `previous_graph` the digest of its graph."""
 
     id: str
     target: str
@@ -126,6 +127,7 @@ class Plan:
     previous: Document | None = None
     graph: Payload | None = None
     regions: Payload | None = None
+    previous_graph: str | None = None
 
 
 @dataclass(slots=True)
@@ -212,11 +214,11 @@ class Plans:
         if old.document == traced.document and old.error is None:
             return old
         document = traced.document
-        return Plan(
-            old.id, old.target, old.revision + 1, document, None,
-            old.document if old.document != document else old.previous,
-            payloads.graph(document), payloads.regions(document),
-        )  # fmt: skip
+        previous, known = old.previous, old.previous_graph
+        if old.document != document:
+            previous, known = old.document, old.graph.digest if old.graph is not None else None
+        graph, regions = payloads.graph(document), payloads.regions(document)
+        return Plan(old.id, old.target, old.revision + 1, document, None, previous, graph, regions, known)
 
 
 def plan_id(target: str) -> str:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import shutil
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +12,7 @@ import pytest
 
 from tests.web.documents import Document
 from tests.web.planners import GivenPlanner
-from tests.web.serving import Served, Stages
+from tests.web.serving import EMPTY, Served, Stages
 from topos_web.profiles import Profile
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -21,6 +21,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 
 Open = Callable[..., Any]
 BROWSER = pytest.StashKey[tuple[Any, ExitStack]]()
+PAGES = pytest.StashKey["Pages"]()
 
 
 @pytest.fixture
@@ -47,6 +48,72 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if (nextitem is None or here not in nextitem.path.parents) and BROWSER in item.config.stash:
         item.config.stash[BROWSER][1].close()
         del item.config.stash[BROWSER]
+        item.config.stash.setdefault(PAGES, None)  # its pages are gone with it
+        del item.config.stash[PAGES]
+
+
+class Pages:
+    """Pages that one test after another opens: a new one is a new process with empty caches, and takes longer than most tests.
+
+    What a test leaves behind in one is taken away; where that cannot be known, since the test failed, so is the page.
+    """
+
+    def __init__(self, browser: Any) -> None:
+        self.browser = browser
+        self._idle: list[Any] = []
+
+    @contextmanager
+    def lent(
+        self, theme: str, size: tuple[int, int], failed: Callable[[], bool], *, reduced_motion: str = "no-preference"
+    ) -> Iterator[Any]:
+        """Lends a page that shows nothing yet; `failed` says behind the test whether it is to be trusted any more."""
+        page = self._idle.pop() if self._idle else self.browser.new_context().new_page()
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        page.emulate_media(color_scheme=theme, reduced_motion=reduced_motion)
+        page.set_default_timeout(20_000)
+        page.mouse.move(0, 0)
+        heard: list[tuple[str, Any]] = []
+        listens = page.on
+        page.on = lambda event, listener: (heard.append((event, listener)), listens(event, listener))
+        yield page
+        if page.is_closed():  # by a test that changed more than can be taken away
+            return
+        del page.on
+        for event, listener in heard:
+            page.remove_listener(event, listener)
+        if failed() or not page.url.startswith("http://127.0.0.1:"):
+            page.context.close()
+            return
+        for other in page.context.pages:
+            if other is not page:
+                other.close()
+        page.unroute_all()
+        home = page.url.partition("#")[0].partition("?")[0]
+        page.goto(f"{home}{EMPTY}")  # no other site: the process stays
+        page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        self._idle.append(page)
+
+
+@pytest.fixture
+def pages(browser: Any, request: pytest.FixtureRequest) -> Pages:
+    stash = request.config.stash
+    if PAGES not in stash or stash[PAGES].browser is not browser:
+        stash[PAGES] = Pages(browser)
+    return stash[PAGES]
+
+
+@pytest.fixture
+def failed(request: pytest.FixtureRequest) -> Callable[[], bool]:
+    """Says whether the running test has failed."""
+    before = request.session.testsfailed
+    return lambda: request.session.testsfailed > before
+
+
+@pytest.fixture
+def page(pages: Pages, failed: Callable[[], bool], look: str) -> Iterator[Any]:
+    """A page for a test that serves and opens what it needs itself."""
+    with pages.lent(look, (1280, 720), failed) as lent:
+        yield lent
 
 
 @pytest.fixture(scope="session")
@@ -108,8 +175,15 @@ def _is_a_fault(message: Any) -> bool:
 
 
 @pytest.fixture
-def open_page(browser: Any, stages: Stages, watched: list[str], look: str) -> Iterator[Open]:
+def open_page(
+    pages: Pages, failed: Callable[[], bool], stages: Stages, watched: list[str], look: str
+) -> Iterator[Open]:
     """Opens a page on documents; gives it with what serves it."""
+    hears = {
+        "request": lambda r: _is_ours(r.url) or watched.append(f"request to {r.url}"),
+        "console": lambda m: _is_a_fault(m) and watched.append(f"console: {m.text}"),
+        "pageerror": lambda e: watched.append(f"thrown: {e}"),
+    }
     with ExitStack() as stack:
 
         def opener(
@@ -118,18 +192,13 @@ def open_page(browser: Any, stages: Stages, watched: list[str], look: str) -> It
             size: tuple[int, int] = (1440, 900),
             fragment: str = "",
             profiles: Sequence[Profile] = (),
-            **context: Any,
+            **motion: str,
         ) -> tuple[Any, Served, GivenPlanner]:
             planner = GivenPlanner(*documents)
             served = stack.enter_context(stages.serving(planner, profiles=profiles))
-            viewport = {"width": size[0], "height": size[1]}
-            made = browser.new_context(viewport=viewport, color_scheme=theme or look, **context)
-            stack.callback(made.close)
-            page = made.new_page()
-            page.set_default_timeout(20_000)
-            page.on("request", lambda r: _is_ours(r.url) or watched.append(f"request to {r.url}"))
-            page.on("console", lambda m: _is_a_fault(m) and watched.append(f"console: {m.text}"))
-            page.on("pageerror", lambda e: watched.append(f"thrown: {e}"))
+            page = stack.enter_context(pages.lent(theme or look, size, failed, **motion))
+            for event, heard in hears.items():
+                page.on(event, heard)
             page.goto(served.url + fragment)
             page.locator("[data-box]").first.wait_for()
             return page, served, planner

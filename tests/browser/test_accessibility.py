@@ -180,6 +180,7 @@ def test_verdicts_stay_apart_for_every_eye(open_page: Open) -> None:
                 for one, other in combinations(looks, 2)
                 if np.abs(looks[one] - looks[other]).mean() <= 4
             ]
+    page.context.close()  # what is emulated stays with it
     assert alike == []
 
 

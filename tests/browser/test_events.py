@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.web.documents import convolution, norms
+from tests.browser.conftest import Open
+from tests.web.documents import Builder, Document, convolution, norms
 from tests.web.planners import GivenPlanner
 from tests.web.serving import Served, Stages
 from topos_web.plans import Traced
@@ -15,10 +16,9 @@ expect = pytest.importorskip("playwright.sync_api", reason="the package playwrig
 
 
 @pytest.mark.parametrize("held_back", [False, True])
-def test_a_save_arrives_through_a_proxy_that_holds_streams_back(browser: Any, stages: Stages, held_back: bool) -> None:
+def test_a_save_arrives_through_a_proxy_that_holds_streams_back(page: Any, stages: Stages, held_back: bool) -> None:
     planner = GivenPlanner(convolution(observed=True))
     with stages.serving(planner) as served:
-        page = browser.new_page()
         if held_back:
             page.route("**/api/v1/events?*", lambda route: None)  # never answered
         page.goto(served.url)
@@ -32,17 +32,15 @@ def test_a_save_arrives_through_a_proxy_that_holds_streams_back(browser: Any, st
         served.refresh()
         expect(page.locator('.entry[data-verdict="blocked"]')).to_have_count(0)
         expect(page.get_by_text("The server is gone")).to_have_count(0)
-        page.close()
 
 
 @pytest.mark.parametrize("late", ["question", "answer"])
 def test_a_question_that_is_out_while_a_file_is_saved_is_asked_of_the_new_plan(
-    browser: Any, stages: Stages, late: str
+    page: Any, stages: Stages, late: str
 ) -> None:
     """Its request comes after the save and is refused, or its answer comes after it and is of the old plan."""
     planner = GivenPlanner(convolution(observed=True))
     with stages.serving(planner) as served:
-        page = browser.new_page()
         held: list[Any] = []
         page.route("**/whatif", lambda route: route.continue_() if held else hold(route, held, late))
         page.goto(served.url)
@@ -59,13 +57,11 @@ def test_a_question_that_is_out_while_a_file_is_saved_is_asked_of_the_new_plan(
         expect(page.locator(".top .busy")).to_have_count(0)
         page.get_by_role("button", name="Back to the program").click()
         page.locator('.entry[data-verdict="blocked"]').wait_for()
-        page.close()
 
 
-def test_what_a_save_ends_of_a_question_is_told(browser: Any, stages: Stages) -> None:
+def test_what_a_save_ends_of_a_question_is_told(page: Any, stages: Stages) -> None:
     planner = GivenPlanner(convolution(observed=True))
     with stages.serving(planner) as served:
-        page = browser.new_page()
         page.goto(served.url)
         page.locator('[data-box="op"]').filter(has_text="matmul").first.click()
         page.keyboard.press("o")
@@ -73,12 +69,34 @@ def test_what_a_save_ends_of_a_question_is_told(browser: Any, stages: Stages) ->
         planner.traced = [Traced(convolution(observed=True)["target"], norms(), None)]
         served.refresh()
         expect(page.get_by_test_id("notice")).to_contain_text(
-            "Not asked any more, since the save numbers values anew: observing %"
+            "Not asked any more, since it was not found in the saved program: observing %"
         )
         expect(page.get_by_test_id("whatif")).to_have_count(0)
         page.get_by_role("button", name="Dismiss").click()
         expect(page.get_by_test_id("notice")).to_have_count(0)
-        page.close()
+
+
+def chain(*ops: str) -> Document:
+    b = Builder("m.py", "def main(x):\n    return x\n", "m.py:main")
+    value = b.op("input", [], "f32[2]", (1, "main(x)"), "x")
+    for name in ops:
+        value = b.op(name, [value], "f32[2]", (2, "return x"))
+    b.observe(value, "output", (2, "return x"), None, (2, "x"))
+    return b.document([value])
+
+
+def test_a_value_that_is_asked_for_by_number_stays_asked_for_where_a_save_left_it(open_page: Open) -> None:
+    """A line above it was written, so that its number is another one."""
+    page, served, planner = open_page(chain("exp", "tanh", "neg"))
+    page.locator('[data-op="2"]').click()
+    page.keyboard.press("o")
+    expect(page.get_by_test_id("whatif")).to_contain_text("observing %2")
+    planner.traced = [Traced("m.py:main", chain("abs", "exp", "tanh", "neg"), None)]
+    served.refresh()
+    expect(page.get_by_test_id("whatif")).to_contain_text("observing %3")
+    expect(page.locator('[data-op="3"] .observed')).to_have_count(1)
+    expect(page.get_by_test_id("notice")).to_have_count(0)
+    assert planner.asked[-1][1] == {"observe": [3]}
 
 
 def hold(route: Any, held: list[Any], late: str) -> None:
@@ -97,12 +115,10 @@ def release(page: Any, served: Served, held: list[Any], late: str) -> None:
         route.continue_()
 
 
-def test_a_document_of_another_major_version_is_told_and_not_drawn(browser: Any, stages: Stages) -> None:
+def test_a_document_of_another_major_version_is_told_and_not_drawn(page: Any, stages: Stages) -> None:
     newer = convolution(observed=True) | {"schema": "topos.plan/2"}
     with stages.serving(GivenPlanner(newer)) as served:
-        page = browser.new_page()
         page.goto(served.url)
         told = page.get_by_test_id("trouble")
         expect(told).to_contain_text("the plan is written as topos.plan/2, and this page reads topos.plan/1")
         expect(page.locator("[data-box]")).to_have_count(0)
-        page.close()

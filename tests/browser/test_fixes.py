@@ -67,10 +67,9 @@ class SlowPlanner(GivenPlanner):
         self.let_go.set()
 
 
-def test_a_question_over_its_budget_shows_that_it_runs_and_can_be_cancelled(browser: Any, stages: Stages) -> None:
+def test_a_question_over_its_budget_shows_that_it_runs_and_can_be_cancelled(page: Any, stages: Stages) -> None:
     planner = SlowPlanner(convolution(observed=True))
     with stages.serving(planner) as served:
-        page = browser.new_page()
         page.goto(served.url)
         page.locator('.entry[data-verdict="blocked"]').click()
         page.keyboard.press("m")
@@ -84,4 +83,3 @@ def test_a_question_over_its_budget_shows_that_it_runs_and_can_be_cancelled(brow
         expect(page.locator('.entry[data-verdict="blocked"]')).to_have_count(1)
         expect(page.get_by_test_id("trouble")).to_have_count(0)
         assert planner.given_up == ["examples/convolution.py:hidden_observed"]
-        page.close()

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from topos_web import static
+
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = """\
 import numpy as np
@@ -45,6 +47,7 @@ def test_an_installed_wheel_shows_a_plan_in_the_browser(browser: Any, tmp_path: 
         asked, check=True, capture_output=True, text=True, cwd=tmp_path, env=environment
     ).stdout.split()
     assert all(Path(file).is_relative_to(site) for file in found)
+    assert sorted(file.name for file in (site / "topos_web" / "static").iterdir()) == sorted(static.load())
     (tmp_path / "model.py").write_text(MODEL)
     command = [str(clean / "bin" / "topos"), "view", "model.py", "--no-browser", "--port", "0"]
     process = subprocess.Popen(

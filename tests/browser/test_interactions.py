@@ -12,7 +12,7 @@ from benchmarks.viewer.browser import PAN
 from tests.browser.conftest import Open, at_rest
 from tests.web.documents import convolution, decoder, norms
 from tests.web.planners import GivenPlanner
-from tests.web.serving import TOKEN, serving
+from tests.web.serving import TOKEN, Stages
 from topos_web.plans import Traced
 
 expect = pytest.importorskip("playwright.sync_api", reason="the package playwright is missing").expect
@@ -39,11 +39,9 @@ def asked(page: Any, planner: Any, *names: str) -> Any:
     return planner.asked[-1][1]
 
 
-def test_the_page_works_below_a_proxys_path(browser: Any) -> None:
+def test_the_page_works_below_a_proxys_path(page: Any, stages: Stages) -> None:
     planner = GivenPlanner(convolution(observed=True))
-    with serving(planner) as served:
-        context = browser.new_context()
-        page = context.new_page()
+    with stages.serving(planner) as served:
         asked: list[str] = []
         page.on("request", lambda r: asked.append(r.url))
         page.goto(f"{served.base}/proxy/8470/?token={TOKEN}")
@@ -54,7 +52,6 @@ def test_the_page_works_below_a_proxys_path(browser: Any) -> None:
         planner.traced[0] = Traced(edited["target"], edited, None)
         served.refresh()
         expect(page.locator('.entry[data-verdict="taken"]')).to_contain_text("anew")  # events pass the proxy too
-        context.close()
 
 
 def test_the_wheel_scrolls_and_zooms_as_it_is_set(open_page: Open) -> None:

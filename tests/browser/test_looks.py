@@ -177,6 +177,23 @@ def test_every_time_on_the_page_bears_its_basis(open_page: Open) -> None:
         assert line.split()[0] in {"modelled", "measured", "counted"}
 
 
+def test_a_region_that_nothing_could_run_says_why_no_figure_stands_beside_the_recorded_ones(open_page: Open) -> None:
+    document = norms()
+    (region,) = [one for one in document["regions"] if one["flips_if"]]
+    region["consumer"], region["flips_if"] = "stablehlo", None
+    region["cost"] = {name: figure for name, figure in region["cost"].items() if name.endswith("_before")}
+    page, *_ = open_page(document)
+    page.locator(f'[data-region="{region["id"]}"]').click()
+    why = page.get_by_test_id("why")
+    expect(why.get_by_test_id("unpriced")).to_have_text(
+        "No figures if taken: stablehlo has nothing here that could be priced."
+    )
+    assert why.locator("thead th").all_inner_texts() == ["cost", "as recorded", "basis"]
+    page.locator('.entry[data-verdict="taken"]').first.click()
+    expect(why.get_by_test_id("unpriced")).to_have_count(0)
+    assert "taken" in why.locator("thead th").all_inner_texts()
+
+
 def test_the_peak_stands_on_its_curve(open_page: Open) -> None:
     """A step needs more while it runs than is live after it: a stem joins the two."""
     page, *_ = open_page(convolution(observed=True))

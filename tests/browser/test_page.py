@@ -12,6 +12,7 @@ import pytest
 from tests.browser.conftest import Open, at_rest, frames
 from tests.web.documents import convolution, decoder, hostile, norms
 from tests.web.planners import GivenPlanner
+from tests.web.serving import Stages
 from topos_web.plans import Traced
 
 expect = pytest.importorskip("playwright.sync_api", reason="the package playwright is missing").expect
@@ -280,9 +281,7 @@ def test_lists_hold_everything_that_is_drawn(open_page: Open) -> None:
     assert any(re.search(r"^maximum %22: f32\[8,64,56,56\], in taken elementwise_chain$", name) for name in names)
 
 
-def test_a_plan_that_never_traced_is_told(browser: Any) -> None:
-    from tests.web.serving import serving
-
+def test_a_plan_that_never_traced_is_told(page: Any, stages: Stages) -> None:
     planner = GivenPlanner()
     error = {
         "code": "TP403",
@@ -292,8 +291,7 @@ def test_a_plan_that_never_traced_is_told(browser: Any) -> None:
         "column": 0,
     }
     planner.traced = [Traced("models/norms.py", None, error)]
-    with serving(planner) as served:
-        page = browser.new_page()
+    with stages.serving(planner) as served:
         page.goto(served.url)
         banner = page.get_by_test_id("failure")
         banner.wait_for()
@@ -301,7 +299,6 @@ def test_a_plan_that_never_traced_is_told(browser: Any) -> None:
         planner.traced = [Traced("models/norms.py:block", norms(), None)]
         served.refresh()
         page.locator("[data-box]").first.wait_for()
-        page.close()
 
 
 def test_two_plans_stand_in_one_drawing(open_page: Open) -> None:

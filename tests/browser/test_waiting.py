@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
@@ -38,13 +37,6 @@ class HeldPlanner(GivenPlanner):
 
     def cancel(self) -> None:
         self.go.set()
-
-
-@pytest.fixture
-def page(browser: Any, look: str) -> Any:
-    context = browser.new_context(color_scheme=look)
-    yield context.new_page()
-    context.close()
 
 
 def test_a_trace_is_told_cancelled_and_begun_anew(page: Any, stages: Stages) -> None:

@@ -7,9 +7,7 @@ from starlette.testclient import TestClient
 
 from tests.web.documents import convolution, norms
 from tests.web.planners import GivenPlanner
-from tests.web.serving import TOKEN
-from topos_web import app, static
-from topos_web.events import Hub
+from tests.web.serving import TOKEN, Room
 from topos_web.plans import Plans
 
 
@@ -18,18 +16,22 @@ def planner() -> GivenPlanner:
     return GivenPlanner(convolution(observed=True), norms())
 
 
-@pytest.fixture
-def plans(planner: GivenPlanner) -> Plans:
-    made = Plans(planner)
-    made.refresh()
-    return made
+@pytest.fixture(scope="session")
+def room() -> Room:
+    return Room(GivenPlanner())
 
 
 @pytest.fixture
-def stranger(plans: Plans) -> Iterator[TestClient]:
+def plans(room: Room, planner: GivenPlanner) -> Plans:
+    room.furnish(planner)
+    room.plans.refresh()
+    return room.plans
+
+
+@pytest.fixture
+def stranger(room: Room, plans: Plans) -> Iterator[TestClient]:
     """A client without the token."""
-    application = app.build(plans, Hub(), TOKEN, static.load())
-    with TestClient(application, base_url="http://127.0.0.1:8470") as client:
+    with TestClient(room.application, base_url="http://127.0.0.1:8470") as client:
         yield client
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import HTMLResponse
+from starlette.types import Receive, Scope, Send
 
 from topos_web import app, static
 from topos_web.events import Hub
@@ -36,6 +37,27 @@ class Served:
         self.plans.refresh()
 
 
+class Room:
+    """An application that one test after another furnishes: building one takes longer than most questions to it."""
+
+    def __init__(self, planner: Planner) -> None:
+        self.plans, self.hub = Plans(planner), Hub()
+        self.application = app.build(self.plans, self.hub, TOKEN, static.load())
+
+    def furnish(self, planner: Planner, profiles: Sequence[Profile] = ()) -> None:
+        """Begins anew, with nothing of what was asked and told before."""
+        self.hub.close()
+        Hub.__init__(self.hub)
+        hub = self.hub
+        Plans.__init__(
+            self.plans,
+            planner,
+            lambda moved: hub.publish("traced", {"plans": [plan.id for plan in moved]}),
+            profiles,
+            lambda running: hub.publish("tracing", told(running)),
+        )
+
+
 class Stages:
     """Servers that one test after another plays on: starting and ending one takes longer than most tests."""
 
@@ -46,21 +68,14 @@ class Stages:
     @contextlib.contextmanager
     def serving(self, planner: Planner, *, trace: bool = True, profiles: Sequence[Profile] = ()) -> Iterator[Served]:
         """Serves a planner on a server that no test uses now."""
-        stage = self._idle.pop() if self._idle else self._stack.enter_context(_started())
-        hub = Hub()
-        plans = Plans(
-            planner,
-            lambda moved: hub.publish("traced", {"plans": [plan.id for plan in moved]}),
-            profiles,
-            lambda running: hub.publish("tracing", told(running)),
-        )
+        stage = self._idle.pop() if self._idle else self._stack.enter_context(_started(Room(planner)))
+        stage.room.furnish(planner, profiles)
         if trace:
-            plans.refresh()
-        stage.application = app.build(plans, hub, TOKEN, static.load())
+            stage.room.plans.refresh()
         try:
-            yield Served(stage.base, plans, hub)
+            yield Served(stage.base, stage.room.plans, stage.room.hub)
         finally:
-            hub.close()
+            stage.room.hub.close()
             self._idle.append(stage)
 
     def close(self) -> None:
@@ -74,22 +89,25 @@ def serving(planner: Planner, *, trace: bool = True, profiles: Sequence[Profile]
         yield served
 
 
-@dataclass
-class _Stage:
-    """What a server runs: the application of the test that plays on it."""
+EMPTY = "empty.html"
+"""Where a page goes that shows nothing: it names an icon, since a browser would ask for one without the token."""
 
+
+@dataclass(frozen=True)
+class _Stage:
     base: str
-    application: ASGIApp | None = None
+    room: Room
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        assert self.application is not None
-        await self.application(scope, receive, send)
+        nothing = HTMLResponse('<!doctype html><link rel="icon" href="data:,"><title>nothing</title>')
+        answer = nothing if scope["type"] == "http" and scope["path"].endswith(f"/{EMPTY}") else self.room.application
+        await answer(scope, receive, send)
 
 
 @contextlib.contextmanager
-def _started() -> Iterator[_Stage]:
+def _started(room: Room) -> Iterator[_Stage]:
     bound = bind(0)
-    stage = _Stage(f"http://127.0.0.1:{bound.getsockname()[1]}")
+    stage = _Stage(f"http://127.0.0.1:{bound.getsockname()[1]}", room)
     config = uvicorn.Config(
         stage, interface="asgi3", log_level="error", access_log=False, lifespan="off", ws="none",
         timeout_graceful_shutdown=1,

@@ -219,6 +219,28 @@ def test_diff_with_the_plan_before_the_save(client: TestClient, planner: GivenPl
     assert told == [(None, "conv_bn_activation"), ("blocked", None)]
 
 
+def test_values_of_before_a_save_are_told_in_the_numbers_of_now(
+    client: TestClient, plan: dict[str, Any], planner: GivenPlanner, plans: Plans
+) -> None:
+    target = planner.traced[0].target
+    planner.traced[0] = Traced(target, decoder(100) | {"target": target}, None)
+    path = f"/api/v1/plans/{plan['id']}/renumbered"
+    stale = client.get(path, params={"since": plan["graph"]})
+    assert (stale.status_code, stale.json()["code"]) == (409, "stale")  # nothing was saved yet
+    plans.refresh()
+    moved = client.get(path, params={"since": plan["graph"]}).json()["values"]
+    assert len(moved) == 18
+    now = [value for value in moved if value is not None]
+    assert len(set(now)) == len(now)
+    names = [decoder(100)["names"][row] for row in decoder(100)["ops"]["name"]]
+    before = convolution(observed=True)
+    told = [before["names"][row] for row in before["ops"]["name"]]
+    assert [
+        (value, told[old]) for old, value in enumerate(moved) if value is not None and names[value] != told[old]
+    ] == []
+    assert client.get(path, params={"since": "another"}).status_code == 409
+
+
 def test_events_are_not_to_be_packed_on_the_way(plans: Plans) -> None:
     """A proxy that compresses answers holds events back until there are enough of them."""
     from tests.web.serving import TOKEN

@@ -92,21 +92,23 @@ def test_a_target_that_is_not_there_ends_it_at_once(
     assert told.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("text", ["def main(x:\n    # topos: entry\n", "# topos: ignore[nonsense]\n" + MODEL])
-def test_an_error_that_an_edit_mends_is_waited_out(text: str, tmp_path: Path) -> None:
-    (tmp_path / "net.py").write_text(text)
+def test_an_error_that_an_edit_mends_is_waited_out(tmp_path: Path) -> None:
+    broken = ["def main(x:\n    # topos: entry\n", "# topos: ignore[nonsense]\n" + MODEL]
+    (tmp_path / "net.py").write_text(broken[0])
     planner = AgentPlanner([str(tmp_path / "net.py:main")])
     try:
-        (traced,) = planner.trace()
-        assert traced.error is not None
-        (tmp_path / "net.py").write_text(MODEL)
-        (traced,) = planner.trace()
-        assert traced.document is not None
+        for text in broken:
+            (tmp_path / "net.py").write_text(text)
+            (traced,) = planner.trace()
+            assert traced.error is not None
+            (tmp_path / "net.py").write_text(MODEL)
+            (traced,) = planner.trace()
+            assert traced.document is not None
     finally:
         planner.close()
 
 
-def test_the_url_comes_first_and_the_plan_after_it() -> None:
+def test_the_url_comes_first_then_the_plan_and_all_tiers_of_it() -> None:
     with view("examples/observed.py:hidden_observed") as (process, url):
         assert url.startswith("http://127.0.0.1:")
         assert "/?token=" in url
@@ -119,29 +121,7 @@ def test_the_url_comes_first_and_the_plan_after_it() -> None:
             "topos view: tracing examples/observed.py:hidden_observed; here follows each plan as soon as there is one\n"
         )
         assert process.stderr.readline() == f"topos view: the page at {url} follows every save; Ctrl+C ends it\n"
-
-
-def test_each_of_several_plans_is_printed_when_its_target_is_traced(tmp_path: Path) -> None:
-    """The second target waits for the first to be printed: if all came at the end, none would."""
-    (tmp_path / "a.py").write_text(MODEL)
-    waits = (
-        "import pathlib, time\nwhile not pathlib.Path(__file__).with_name('go on').exists():\n    time.sleep(0.01)\n"
-    )
-    (tmp_path / "b.py").write_text(waits + MODEL)
-    with view(str(tmp_path / "a.py"), str(tmp_path / "b.py")) as (process, url):
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("a.py:main")
-        assert [plan["target"] for plan in get(url, "api/v1/plans")] == ["a.py:main"]
-        assert get(url, "api/v1/trace")["running"]["target"] == "b.py"
-        (tmp_path / "go on").touch()
-        while not process.stdout.readline().startswith("b.py:main"):
-            pass
-        assert [plan["target"] for plan in get(url, "api/v1/plans")] == ["a.py:main", "b.py:main"]
-
-
-def test_a_real_model_is_served_in_all_tiers() -> None:
-    with view("examples/observed.py:hidden_observed") as (process, url):
-        plan = first_plan(process, url)
+        plan = get(url, "api/v1/plans")[0]
         at = f"api/v1/plans/{plan['id']}"
         regions = get(url, f"{at}/regions")
         blocked = next(r for r in unpack(regions["regions"]) if r["verdict"] == "blocked")
@@ -163,6 +143,24 @@ def test_a_real_model_is_served_in_all_tiers() -> None:
         assert {"planes", "contraction"} <= started
         assert all("def " in kernel["text"] for kernel in kernels)
         assert post(url, f"{at}/certificate", freed)["answer"] == "true"
+
+
+def test_each_of_several_plans_is_printed_when_its_target_is_traced(tmp_path: Path) -> None:
+    """The second target waits for the first to be printed: if all came at the end, none would."""
+    (tmp_path / "a.py").write_text(MODEL)
+    waits = (
+        "import pathlib, time\nwhile not pathlib.Path(__file__).with_name('go on').exists():\n    time.sleep(0.01)\n"
+    )
+    (tmp_path / "b.py").write_text(waits + MODEL)
+    with view(str(tmp_path / "a.py"), str(tmp_path / "b.py")) as (process, url):
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("a.py:main")
+        assert [plan["target"] for plan in get(url, "api/v1/plans")] == ["a.py:main"]
+        assert get(url, "api/v1/trace")["running"]["target"] == "b.py"
+        (tmp_path / "go on").touch()
+        while not process.stdout.readline().startswith("b.py:main"):
+            pass
+        assert [plan["target"] for plan in get(url, "api/v1/plans")] == ["a.py:main", "b.py:main"]
 
 
 def post(url: str, path: str, body: dict[str, Any]) -> Any:
@@ -203,12 +201,16 @@ def test_a_trace_that_begins_after_the_end_starts_no_process(tmp_path: Path) -> 
     assert list(planner.trace()) == []
 
 
-def test_a_second_view_takes_a_free_port(tmp_path: Path) -> None:
+def test_a_second_view_takes_a_free_port_and_a_token_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(MODEL)
     with view(str(tmp_path / "model.py")) as (_, first):
         port = int(first.split(":")[2].split("/")[0])
         with view(str(tmp_path / "model.py"), port=port) as (_, second):
             assert int(second.split(":")[2].split("/")[0]) != port
+            for address in (first.split("?")[0], f"{second.split('?')[0]}?{first.split('?')[1]}"):
+                with pytest.raises(urllib.error.HTTPError) as refused:
+                    urllib.request.urlopen(address)
+                assert refused.value.code == 401
 
 
 def test_a_save_is_told_and_an_error_keeps_the_plan(tmp_path: Path) -> None:
@@ -238,23 +240,17 @@ def wait_for(events: Any, name: str) -> Any:
     raise AssertionError("the stream ended")
 
 
-def test_no_token_no_answer(tmp_path: Path) -> None:
-    (tmp_path / "model.py").write_text(MODEL)
-    with view(str(tmp_path / "model.py")) as (_, url):
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(url.split("?")[0])
-        assert refused.value.code == 401
-
-
 @pytest.mark.parametrize(
     ("target", "told"), [("nowhere.py", "does not exist"), ("nowhere.py:main", "does not exist"), ("topos_web", "no marked file")]
 )  # fmt: skip
-def test_a_target_that_is_none_is_usage(target: str, told: str) -> None:
-    command = [sys.executable, "-m", "topos_web", target, "--no-browser"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
-    assert told in done.stderr
-    assert done.stdout == ""
+def test_a_target_that_is_none_is_usage(
+    target: str, told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main([target, "--no-browser"]) == 2
+    written = capsys.readouterr()
+    assert told in written.err
+    assert written.out == ""
 
 
 @pytest.mark.parametrize(

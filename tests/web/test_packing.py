@@ -21,8 +21,8 @@ def test_regions_come_back_to_the_letter(document: Document) -> None:
 
 
 def test_repeated_blocks_share_templates() -> None:
-    flat, scoped = (pack(decoder(10_000, scoped=scoped)["regions"]) for scoped in (False, True))
-    assert len(scoped["rows"]) > 800
+    flat, scoped = (pack(decoder(1000, scoped=scoped)["regions"]) for scoped in (False, True))
+    assert len(scoped["rows"]) > 75
     assert (len(flat["templates"]), len(scoped["templates"])) == (5, 5)
     assert (len(flat["scope"]), len(scoped["scope"])) == (1, len(scoped["rows"]))
 
@@ -59,19 +59,20 @@ def test_the_page_unpacks_alike(tmp_path: Path) -> None:
     const bundle = await rolldown({{ input: {json.dumps(str(source))} }});
     const {{ output }} = await bundle.generate({{ format: 'esm' }});
     const {{ unpack }} = await import('data:text/javascript,' + encodeURIComponent(output[0].code));
-    process.stdout.write(JSON.stringify(unpack(JSON.parse(readFileSync(0, 'utf8')))));
+    process.stdout.write(JSON.stringify(JSON.parse(readFileSync(0, 'utf8')).map(unpack)));
     """
     file = tmp_path / "unpack.mjs"
     file.write_text(script)
-    for document in DOCUMENTS:
-        packed = json.dumps(pack(document["regions"]))
-        told = subprocess.run([node, str(file)], input=packed, capture_output=True, text=True, check=True).stdout
-        assert json.loads(told) == [
+    packed = json.dumps([pack(document["regions"]) for document in DOCUMENTS])
+    told = subprocess.run([node, str(file)], input=packed, capture_output=True, text=True, check=True).stdout
+    for document, unpacked in zip(DOCUMENTS, json.loads(told), strict=True):
+        assert unpacked == [
             {k: v for k, v in region.items() if k != "readers"} | ({"readers": region["readers"]} if "readers" in region else {})
             for region in document["regions"]
         ]  # fmt: skip
 
 
-def test_real_repetition_packs_to_little() -> None:
-    document = decoder(10_000, scoped=False)
-    assert len(payloads.regions(document).packed or b"") < 21_000
+@pytest.mark.parametrize(("ops", "most"), [(1000, 4_000), pytest.param(10_000, 21_000, marks=pytest.mark.conformance)])
+def test_real_repetition_packs_to_little(ops: int, most: int) -> None:
+    document = decoder(ops, scoped=False)
+    assert len(payloads.regions(document).packed or b"") < most

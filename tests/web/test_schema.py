@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,9 +31,23 @@ SCHEMA = described()
 KNOWN = plan_id("models/norms.py:block")
 
 
+ALIKE: Final = {"deadline": None, "suppress_health_check": list(HealthCheck), "derandomize": True, "database": None}
+
+
 @SCHEMA.parametrize()
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+@settings(max_examples=5, **ALIKE)
 def test_every_answer_is_as_described(case: Any) -> None:
+    judge(case)
+
+
+@pytest.mark.conformance
+@SCHEMA.parametrize()
+@settings(max_examples=60, **ALIKE)
+def test_every_answer_to_many_more_requests_is_as_described(case: Any) -> None:
+    judge(case)
+
+
+def judge(case: Any) -> None:
     case.call_and_validate(headers={"authorization": f"Bearer {TOKEN}"})
     if "plan_id" in (case.path_parameters or {}) and isinstance(case.body, dict | NotSet):
         case.path_parameters["plan_id"] = KNOWN  # once more, where there is something to answer

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from topos_core.cli.main import OK, exit_code_of
 from topos_core.cli.terminal import Terminal
-from topos_core.document.formats.errors import shown
+from topos_core.document.formats.errors import from_here, shown
 from topos_core.errors import ConfigurationError, ToposError
 from topos_core.session.client import Agent
 from topos_core.session.limits import EDITOR_SECONDS, MIB
@@ -45,8 +45,19 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         rows.append(("problem", shown(str(error))))
         status = exit_code_of(error.code)
     width = max(len(name) for name, _ in rows)
-    terminal.data("\n".join(f"{terminal.paint(name.ljust(width), 'strong')}  {shown(text)}" for name, text in rows))
+    terminal.data(
+        "\n".join(f"{terminal.paint(name.ljust(width), 'strong')}  {from_here(shown(text))}" for name, text in rows)
+    )
     return status
+
+
+def _trust(trusted: bool, folders: int) -> str:
+    """Says who runs the project's code without being told to: a command is told by naming its path."""
+    if trusted:
+        return "commands and editors run this project's code: you trust its folder"
+    known = {0: "you trust no folder yet", 1: "it is not in the one folder that you trust"}
+    why = known.get(folders, f"it is in none of the {folders} folders that you trust")
+    return f"commands run this project's code, editors ask first: {why}"
 
 
 def _project(workspace: Workspace) -> Iterator[tuple[str, str]]:
@@ -54,11 +65,7 @@ def _project(workspace: Workspace) -> Iterator[tuple[str, str]]:
     yield "project", f"{workspace.root}, {'settings in pyproject.toml' if configured else 'no pyproject.toml'}"
     folder = settings_folder()
     yield "user", f"settings in {folder}" + ("" if os.path.isdir(folder) else " (there are none)")
-    trusted = workspace.is_trusted(workspace.root)
-    yield (
-        "trust",
-        f"this project is {'' if trusted else 'not '}in your list of {len(trusted_folders())} trusted folders",
-    )
+    yield "trust", _trust(workspace.is_trusted(workspace.root), len(trusted_folders()))
     chosen = workspace.interpreter(trusted=True)
     yield "code runs in", f"{chosen.path} ({chosen.origin})"
     for reason in chosen.skipped:

@@ -15,6 +15,7 @@ from topos_core.session.dimensions import refuse_unknown_dims
 from topos_core.session.projects import only, projects
 from topos_core.session.workspace import parse_target
 
+_BACKENDS: Final = {"xla": "XLA", "iree": "IREE", "reference": "StableHLO's reference interpreter"}
 _VERIFY_SECONDS: Final = 600.0  # compilers take their time, and the limit is there for the user's code
 
 
@@ -25,8 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="parses the module, runs it on XLA and the reference interpreter (on IREE too with --dialect iree), and prints "
-        "the largest difference instead",
+        help="parses the module, runs it on XLA and StableHLO's reference interpreter (on IREE too with --dialect iree), and "
+        "prints the largest difference from the recorded ops instead",
     )
     add_dialect(parser)
     add_cost(parser)
@@ -74,12 +75,16 @@ def _verification(found: Mapping[str, Any], terminal: Terminal) -> int:
     for row in found["backends"]:
         if row["ran"]:
             terminal.data(
-                f"run on {shown(row['backend'])}: largest difference from the interpreter {_figure(row['absolute'])} "
+                f"run on {_name(row)}: largest difference from the recorded ops {_figure(row['absolute'])} "
                 f"({_figure(row['relative'])} of a result's largest magnitude)"
             )
         else:
-            terminal.data(f"not run on {shown(row['backend'])}: {shown(row['reason'])}")
+            terminal.data(f"not run on {_name(row)}: {shown(row['reason'])}")
     return OK if found["ran"] else FINDINGS
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return _BACKENDS.get(row["backend"], shown(row["backend"]))
 
 
 def _figure(value: float | None) -> str:

@@ -114,7 +114,7 @@ def derived_host() -> Machine:
     return replace(
         _REFERENCE,
         name="host",
-        title=f"this host (not calibrated, {width * 32}-bit vectors)",
+        title=f"not calibrated: the figures of reference for {width * 32}-bit vectors",
         source="derived from the reference profile and this host's vector width; `topos doctor --calibrate` measures it",
         flops_per_second={dtype: rate * scale for dtype, rate in _REFERENCE.flops_per_second.items()},
         transcendental_seconds={dtype: t / scale for dtype, t in _REFERENCE.transcendental_seconds.items()},

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from topos_core.document import phrases
+from topos_core.document import advice
 from topos_core.document.display import display
 from topos_core.document.finding import Edit, Fix
 from topos_core.document.places import Places, split_lines
@@ -47,9 +47,9 @@ class Sources:
             moved = file.move(call, free, shown) if free.path == raw.path else None
             if moved is not None:
                 target, edits = moved
-                found.append(Fix(phrases.fix_move(display(target)), edits))
+                found.append(Fix(advice.fix_move(display(target)), edits))
         if removed is not None:
-            found.append(Fix(phrases.fix_remove(display(name) if name else None), (removed,)))
+            found.append(Fix(advice.fix_remove(display(name) if name else None), (removed,)))
         return tuple(found)
 
     def in_debug_runs(self, observation: Observation) -> tuple[Edit, ...]:

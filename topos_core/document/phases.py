@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from topos_core.document import facts, phrases
 from topos_core.document.display import display
@@ -24,6 +24,9 @@ from topos_core.plan.schedule import SOURCES, Step
 from topos_core.tape.op import Op
 
 Line = dict[str, Any]
+
+_POSSIBLE: Final = "possible_group"
+"""The name of what one loop nest could run and the plan runs op by op: no region, and nothing that was taken."""
 
 
 def phases(
@@ -137,7 +140,7 @@ class _Told:
         gives = [one for one in values if self._reads.get(one, set()) - inside or one in plan.schedule.kept] or values[
             -1:
         ]
-        return {**recorded, "grouped": _group(plan, values, gives, "group"), **_missing("nest", phrases.no_nest())}
+        return {**recorded, "grouped": _group(plan, values, gives, _POSSIBLE), **_missing("nest", phrases.no_nest())}
 
 
 def _in_place_of_nest(plan: PlanData) -> str:
@@ -152,7 +155,7 @@ def _generated(plan: PlanData, match: Match, region: str | None, note: str = "")
     nest = [{"value": line.value, "text": line.text} for line in loop_nest(plan.tape, match)]
     return {
         **_recorded(plan, values, region),
-        "grouped": _group(plan, values, gives, match.pattern if region else "group"),
+        "grouped": _group(plan, values, gives, match.pattern if region else _POSSIBLE),
         "nest": [*([{"value": match.root, "text": f"// {note}"}] if note else []), *nest],
     }
 

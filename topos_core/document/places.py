@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable
 from functools import cached_property
@@ -16,6 +17,7 @@ from topos_core.tape.tape import Tape
 _PACKAGE: Final = PurePath(topos_core.__file__).parent.parent.as_posix() + "/"
 _INSTALLED: Final = re.compile(r".*/(?:site|dist)-packages/")
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_NAME: Final = re.compile(r"[^\W\d]\w*(\.\w+|\[\w+\])*")  # attributes and simple subscripts
 _LONGEST: Final = 40  # a longer expression is called by its op
 
 
@@ -47,6 +49,20 @@ def written(place: Span) -> str:
     return f"{place.path}:{place.line}:{place.column + 1}"
 
 
+def _called(text: str) -> str | None:
+    """Names the function that an expression calls; of one whose own name is long, or that is worked out, its last part."""
+    try:
+        call = ast.parse(f"({text})", mode="eval").body
+    except (SyntaxError, ValueError):  # half an expression, where Python tells no more of a place
+        return None
+    if not isinstance(call, ast.Call):
+        return None
+    name = ast.unparse(call.func)
+    if len(name) <= _LONGEST and _NAME.fullmatch(name):
+        return name
+    return call.func.attr if isinstance(call.func, ast.Attribute) else None
+
+
 class Places:
     """Answers where a tape's values and readers stand, in display-ready form. One per document; remembers what it worked out."""
 
@@ -55,6 +71,7 @@ class Places:
         self.root = root
         self._paths: dict[str, str] = {}
         self._spans: dict[int, Span] = {}
+        self._functions: dict[int, str | None] = {}
 
     def path(self, path: str) -> str:
         """Gives the path that the document shows."""
@@ -87,12 +104,19 @@ class Places:
 
     def expression(self, row: int) -> str | None:
         """Gives the source text of a location's expression where it is short and stands on one line."""
+        text = self._text(row).strip()
+        return display(text) if "\n" not in text and 0 < len(text) <= _LONGEST else None
+
+    def _text(self, row: int) -> str:
+        """Gives the source text of a location's expression, lines by line feeds; nothing where it is not there."""
         span = self.tape.locations[row].span
         lines = self._lines.get(span.path)
-        if lines is None or span.line != span.end_line or not 1 <= span.line <= len(lines):
-            return None
-        text = lines[span.line - 1][span.column : span.end_column].strip()
-        return display(text) if 0 < len(text) <= _LONGEST else None
+        if lines is None or not 1 <= span.line <= span.end_line <= len(lines):
+            return ""
+        if span.line == span.end_line:
+            return lines[span.line - 1][span.column : span.end_column]
+        inner = lines[span.line : span.end_line - 1]
+        return "\n".join((lines[span.line - 1][span.column :], *inner, lines[span.end_line - 1][: span.end_column]))
 
     def called(self, value: int) -> str:
         """Gives what a person calls a value: its name, else its expression, else its op."""
@@ -101,7 +125,23 @@ class Places:
             return f"`{display(name)}`"
         op = self.tape.ops[value]
         text = self.expression(op.location)
-        return f"`{text}`" if text else f"the {display(op.name)} at {written(self.value(value))}"
+        if text:
+            return f"`{text}`"
+        function = self.function(op.location)
+        name = f"`{function}`" if function else f"the {display(op.name)}"
+        return f"{name} at {written(self.value(value))}"
+
+    def op(self, value: int) -> str:
+        """Gives what a person calls an op: the function that the program calls there, else the op's own name."""
+        op = self.tape.ops[value]
+        return f"`{self.function(op.location) or display(op.name)}`"
+
+    def function(self, row: int) -> str | None:
+        """Names the function that a location's expression calls, as the program writes it: `torch.relu`, `self.act`, `mean`."""
+        if row not in self._functions:
+            called = _called(self._text(row))
+            self._functions[row] = display(called) if called is not None else None
+        return self._functions[row]
 
     @cached_property
     def _lines(self) -> dict[str, list[str]]:

@@ -88,6 +88,7 @@ def _document(
         "consumer": plan.request.consumer,
         "fidelity": plan.request.fidelity,
         "machine": plan.machine.name,
+        **({"machine_title": display(plan.machine.title)} if plan.machine.name != "reference" else {}),
         "cost": plan.request.cost,
         "dialect": plan.request.dialect,
         "digest": plan.once("digest", lambda: tape_digest(tape)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from topos_core.document import phrases
+from topos_core.document import advice
 from topos_core.document.display import display
 from topos_core.document.fixes import Sources
 from topos_core.document.region import number
@@ -31,13 +31,13 @@ def remedies(plan: PlanData, sources: Sources, d: Decision) -> list[dict[str, An
     asks = {"ignore": written, "unobserve": asked}
     found = []
     if "output" not in kinds:
-        found.append(_remedy("stop", phrases.fix_stop(names, observes=observes), saved, asks))
+        found.append(_remedy("stop", advice.fix_stop(names, observes=observes), saved, asks))
         if d.nearest_free is not None:
-            text = phrases.fix_instead(sources.places.called(d.nearest_free), observes=observes)
+            text = advice.fix_instead(sources.places.called(d.nearest_free), observes=observes)
             found.append(_remedy("move", text, saved, {**asks, "observe": [d.nearest_free]}))
     if not asked:
         delta = Number(beside.value - price.value, price.unit, price.basis)
-        text = phrases.fix_beside(names, observes=observes)
+        text = advice.fix_beside(names, observes=observes)
         edits = [
             sources.beside(plan.observations[row], _made(plan, d, path))
             for row, path in zip(rows, d.paths, strict=True)
@@ -46,7 +46,7 @@ def remedies(plan: PlanData, sources: Sources, d: Decision) -> list[dict[str, An
         found.append(_remedy("beside", text, delta, {"beside": written}, known))
         if all(kind in _WRITTEN for kind in kinds):
             guarded = [edit.to_dict() for row in written for edit in sources.in_debug_runs(plan.observations[row])]
-            text = phrases.fix_debug(names, observes=observes)
+            text = advice.fix_debug(names, observes=observes)
             found.append(_remedy("debug", text, saved, asks, guarded))
     return found
 

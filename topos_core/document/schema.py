@@ -192,7 +192,7 @@ SCHEMA: Final[Schema] = {
             "observations": _list(_of("Observation")), "regions": _list(_of("Region")), "findings": _list(_of("Finding")),
             "liveness": _of("Liveness"), "totals": _of("Totals"), "counts": _of("Counts"),
         },
-        later={"sources": _list(_TEXT), "built": _list(_maybe(_INDEX))},
+        later={"machine_title": _TEXT, "sources": _list(_TEXT), "built": _list(_maybe(_INDEX))},
     ),
     "$defs": _DEFINITIONS,
 }  # fmt: skip

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, assert_never
 
-from topos_core.document import facts, flips, phrases
+from topos_core.document import advice, facts, flips, phrases
 from topos_core.document.display import display
 from topos_core.document.places import Places, written
 from topos_core.document.region import number
 from topos_core.matching.closure import live_readers
 from topos_core.matching.match import Match
 from topos_core.matching.order import LAST
-from topos_core.plan.decision import Decision, Firm
+from topos_core.plan.decision import Decision, Firm, Number
 from topos_core.plan.plan import PlanData
 
 
@@ -89,7 +89,11 @@ class Wording:
         if d.verdict == "taken":
             if numbers["benefit"].value > 0:
                 found.append(phrases.saves(numbers["benefit"], numbers["seconds_before"], machine))
-            found.append(phrases.traffic(numbers["bytes_before"], numbers["bytes_after"]))
+            more_read, more_written = (
+                Number(numbers[f"{side}_after"].value - numbers[f"{side}_before"].value, "byte", "counted")
+                for side in ("bytes_read", "bytes_written")
+            )
+            found.append(phrases.traffic(numbers["bytes_before"], numbers["bytes_after"], more_read, more_written))
             if read := self.read_names(d.match):
                 found.append(phrases.writes_back(read))
             if d.offer is not None and d.offer.envelope is not None:
@@ -161,23 +165,23 @@ class Wording:
                 row = d.observations[0]
                 kind = self.plan.observations[row].kind
                 if d.nearest_free is None or kind == "output":  # what is returned is chosen by who calls
-                    return phrases.stop_reading(kind, asked=self.asked(row))
+                    return advice.stop_reading(kind, asked=self.asked(row))
                 place = written(self.places.value(d.nearest_free))
                 value = self.places.called(d.nearest_free)
-                return phrases.read_instead(kind, value, None if value.endswith(place) else place)
+                return advice.read_instead(kind, value, None if value.endswith(place) else place)
             case "TP202":
-                return phrases.take_anyway()
+                return advice.take_anyway()
             case "TP203":
-                return phrases.use_border(self.op(d.readers[0]))
+                return advice.use_border(self.op(d.readers[0]))
             case "TP205" if self.plan.request.fidelity == "exact":
-                return phrases.allow_fast()
+                return advice.allow_fast()
             case "TP209":
-                return phrases.bind_extent()
+                return advice.bind_extent()
         return None
 
     def op(self, value: int) -> str:
         """Names the op of a value."""
-        return f"`{display(self.plan.tape.ops[value].name)}`"
+        return self.places.op(value)
 
     def asked(self, row: int) -> bool:
         """Tells whether a request alone observes there: no line of the program does."""

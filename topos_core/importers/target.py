@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from topos_core.errors import ConfigurationError, ToposError, TraceError
+from topos_core.errors import TARGET_FORMS, ConfigurationError, ToposError, TraceError
 from topos_core.importers.imported import loading, record, weights_of
 from topos_core.importers.model_file import ENTRY, MODEL_FILES, read_model
 from topos_core.tape.tape import Tape
@@ -41,7 +41,7 @@ def load(target: str, *specs: Any, **named: Any) -> Tape:
         if target.endswith(".py"):
             raise ConfigurationError(f"{target} names no entry; write {target}:NAME", code="TP505")
         raise ConfigurationError(
-            f"{target} ({suffix}) cannot be read by this build; load path/model.py:NAME, model.onnx or module.mlir",
+            f"{target} ({suffix}) cannot be read by this build; a target is written {TARGET_FORMS}",
             code="TP507",
         )
     found = _attribute(_module(path), name, path)
@@ -63,7 +63,7 @@ def _read(file: str, specs: Sequence[Any], dims: Mapping[str, Any]) -> Tape:
 def _module(path: str) -> Any:
     file = Path(path).resolve()
     if not file.is_file():
-        raise ConfigurationError(f"no file {path}; a target is written path/model.py:NAME", code="TP505")
+        raise ConfigurationError(f"no file {path}; a target is written {TARGET_FORMS}", code="TP505")
     name = file.stem
     known = sys.modules.get(name)
     if known is not None:

@@ -26,7 +26,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -36,6 +36,7 @@ from topos_core.errors import ConfigurationError, ToposError
 from topos_core.session.conversation import Cancelled, Conversation, Lost, Progress
 from topos_core.session.limits import Limits
 from topos_core.session.messages import failure
+from topos_core.session.questions import Questions
 from topos_core.session.sources import read_source
 from topos_core.session.warm_process import WarmProcess
 
@@ -44,7 +45,7 @@ __all__ = ["Agent", "Cancelled", "Progress"]
 _MAX_OWNERS: Final = 16
 
 
-class Agent:
+class Agent(Questions):
     """A warm process that runs the user's code for one project root and one interpreter.
 
     Args:
@@ -84,24 +85,6 @@ class Agent:
         """
         return self._running().hello()
 
-    def trace(
-        self,
-        path: str,
-        text: str | None = None,
-        *,
-        entries: Sequence[str] | None = None,
-        specs: Sequence[str | None] | None = None,
-        options: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        progress: Progress | None = None,
-    ) -> dict[str, Any]:
-        """Runs a file and records its entries (all marked ones unless named); gives `entries` and `output`, or `error`."""
-        request = {
-            "do": "trace", "path": path, "text": text, "entries": _list(entries), "specs": _list(specs),
-            "root": self.root, "options": dict(options or {}),
-        }  # fmt: skip
-        return self.request(request, timeout, progress)
-
     def prepare(self, path: str, text: str) -> None:
         """Has a process ready for a trace of a text that may follow: forked, the text parsed, nothing of it run.
 
@@ -126,81 +109,6 @@ class Agent:
                 else:
                     file.ready = worker
                     self._files.setdefault(file.path, file)
-
-    def replan(
-        self,
-        target: str,
-        options: Mapping[str, Any] | None = None,
-        *,
-        changes: bool = False,
-        timeout: float | None = None,
-    ) -> dict[str, Any]:
-        """Plans a traced target again on the same tape and match pool; gives `document`, or only its `changes`."""
-        request = {"do": "replan", "target": target, "options": dict(options or {}), "changes": changes}
-        return self.request(request, timeout)
-
-    def emit(
-        self,
-        target: str,
-        options: Mapping[str, Any] | None = None,
-        *,
-        verify: bool = False,
-        timeout: float | None = None,
-        progress: Progress | None = None,
-    ) -> dict[str, Any]:
-        """Emits a traced target as StableHLO; gives `text`, and `verification` where asked for."""
-        request = {"do": "emit", "target": target, "options": dict(options or {}), "verify": verify}
-        return self.request(request, timeout, progress)
-
-    def phases(
-        self,
-        target: str,
-        values: Sequence[int] | None = None,
-        options: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-    ) -> dict[str, Any]:
-        """Gives the recorded ops, the group and the loop nest of what runs at some values, or of all that runs; gives `phases`."""
-        request = {"do": "phases", "target": target, "values": _list(values), "options": dict(options or {})}
-        return self.request(request, timeout)
-
-    def kernels(
-        self, target: str, region: str, options: Mapping[str, Any] | None = None, *, timeout: float | None = None
-    ) -> dict[str, Any]:
-        """Lists the kernels that run a taken region of a traced target, with their texts; gives `listing`."""
-        return self.request(
-            {"do": "kernels", "target": target, "region": region, "options": dict(options or {})}, timeout
-        )
-
-    def certificate(
-        self, target: str, region: str, options: Mapping[str, Any] | None = None, *, timeout: float | None = None
-    ) -> dict[str, Any]:
-        """Gives what algebra says of a taken region of a traced target; gives `certificate`."""
-        return self.request(
-            {"do": "certificate", "target": target, "region": region, "options": dict(options or {})}, timeout
-        )
-
-    def run(
-        self,
-        target: str,
-        *,
-        timeout: float | None = None,
-        progress: Progress | None = None,
-        **arguments: Any,
-    ) -> dict[str, Any]:
-        """Runs a traced target (`backend inputs compare fidelity threads seed cost machine`); gives `result`."""
-        return self.request({"do": "run", "target": target, **arguments}, timeout, progress)
-
-    def bench(
-        self,
-        target: str,
-        *,
-        timeout: float | None = None,
-        progress: Progress | None = None,
-        **arguments: Any,
-    ) -> dict[str, Any]:
-        """Measures a traced target (`inputs seed threads rounds seconds regions contenders fidelity cost machine`); gives `result`."""
-        return self.request({"do": "bench", "target": target, **arguments}, timeout, progress)
 
     def request(
         self, message: Mapping[str, Any], timeout: float | None = None, progress: Progress | None = None
@@ -404,7 +312,3 @@ def _text(path: str, message: Mapping[str, Any]) -> str | None:
 def _first_error(reply: Mapping[str, Any]) -> dict[str, Any]:
     found = next((entry["error"] for entry in reply.get("entries", []) if "error" in entry), None)
     return found or failure("TP408", "the file has no entry any more")
-
-
-def _list(values: Sequence[Any] | None) -> list[Any] | None:
-    return None if values is None else list(values)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from topos_core.errors import ConfigurationError, TraceError
+from topos_core.errors import TARGET_FORMS, ConfigurationError, TraceError
 from topos_core.session.configuration import Configuration, read_configuration
 from topos_core.session.entries import Marks, find
 from topos_core.session.interpreter import Interpreter, find_interpreter
@@ -134,11 +134,9 @@ def parse_target(text: str, *, place: bool = False) -> Target:
     if not os.path.exists(path) and ":" in path:
         path, _, name = path.rpartition(":")
     if not os.path.exists(path):
-        raise ConfigurationError(
-            f"{path or text} does not exist; a target is written `path/model.py:name`", code="TP505"
-        )
+        raise ConfigurationError(f"{path or text} does not exist; a target is written {TARGET_FORMS}", code="TP505")
     if name is not None and not all(part.isidentifier() for part in name.split(".")):
-        raise ConfigurationError(f"{name!r} is no name; a target is written `path/model.py:name`", code="TP505")
+        raise ConfigurationError(f"{name!r} is no name; a target is written {TARGET_FORMS}", code="TP505")
     if name is not None and not os.path.isfile(path):
         raise ConfigurationError(f"{path} is a folder, so it has no {name!r}; name a file of it", code="TP505")
     if numbers and not place:

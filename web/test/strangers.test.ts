@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Observation, Plan, PlanState, Skeleton } from '../src/data/document';
+import type { Plan, PlanState, Skeleton } from '../src/data/document';
 import { buildTree } from '../src/data/scopes';
-import { renamed } from '../src/state/renamed';
 import { leftOut, unread, vetPlans, vetView } from '../src/state/strangers';
 import { read } from '../src/state/url';
 import { model } from './graphs';
@@ -35,24 +34,5 @@ describe('an address', () => {
     const plans = [{ id: 'a', previous: true }, { id: 'b' }] as unknown as PlanState[];
     for (const compare of [undefined, 'b', 'a@previous']) expect(vetPlans({ compare }, plans, 'a').strange).toEqual([]);
     for (const compare of ['a', 'zzz', 'b@previous']) expect(vetPlans({ compare, side: 'a' }, plans, 'a')).toEqual({ view: {}, strange: [`compare=${compare}`] });
-  });
-});
-
-describe('a question after a save', () => {
-  const reading = (value: number, name: string | null = null): Observation => ({ value, name, kind: 'observe' }) as unknown as Observation;
-  const was = { graph: 'g1', observations: [reading(3, 'hidden'), reading(5)] };
-  const asked = { consumer: 'stablehlo', off: ['gelu'], observe: [7], ignore: [0], beside: [1] };
-
-  it('is the same of the same program', () => {
-    expect(renamed(asked, was, { ...was })).toEqual({ kept: asked, lost: [] });
-  });
-  it('keeps of another one what has a name, and tells the rest', () => {
-    const now = { graph: 'g2', observations: [reading(2, 'more'), reading(9, 'hidden'), reading(5)] };
-    expect(renamed(asked, was, now)).toEqual({ kept: { consumer: 'stablehlo', off: ['gelu'], observe: [], ignore: [1], beside: [] }, lost: ['observing %7', 'recomputing %5'] });
-  });
-  it('takes no row for another where two bear one name, or none does', () => {
-    const twice = { graph: 'g2', observations: [reading(2, 'hidden'), reading(9, 'hidden')] };
-    expect(renamed({ ignore: [0] }, was, twice)).toEqual({ kept: { ignore: [], observe: undefined, beside: undefined }, lost: ['not observing hidden'] });
-    expect(renamed({ ignore: [0] }, was, { graph: 'g2', observations: [] }).lost).toEqual(['not observing hidden']);
   });
 });

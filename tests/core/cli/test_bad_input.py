@@ -82,7 +82,7 @@ def test_code_that_cannot_be_traced(project, capsys, body, status, words):
 
 
 ARGUMENTS = {
-    "no such file": (["check", "nope.py"], 2, "TP505", "nope.py does not exist", "path/model.py:name"),
+    "no such file": (["check", "nope.py"], 2, "TP505", "nope.py does not exist", "path/model.py:name", "model.onnx"),
     "a line of a file": (["check", "model.py:5"], 2, "TP505", "model.py:5 names a line", "topos explain model.py:5"),
     "a line of an entry": (["plan", "model.py:entry:5:4"], 2, "TP505", "topos explain model.py:entry:5:4"),
     "no such folder": (["plan", "nope/net.py:main"], 2, "TP505"),

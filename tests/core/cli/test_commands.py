@@ -1,13 +1,16 @@
 """Commands end to end on a small project: what they print, where, and with which exit code."""
 
 import json
+import os
 import re
 
 import numpy as np
 import pytest
 
 from topos_core.cli.main import main
+from topos_core.document.formats.errors import from_here
 from topos_core.session.client import Agent
+from topos_core.session.settings import trust
 
 MODEL = """\
 import numpy as np
@@ -193,8 +196,8 @@ def test_emit_verifies_on_real_compilers(project, capsys):
     pytest.importorskip("jax", reason="needs jax (the jax extra)")
     out = check(capsys, "emit", "model.py:plain", "--verify")
     assert "parsed, verified" in out
-    assert "run on xla: largest difference" in out
-    assert "run on reference: largest difference" in out
+    assert "run on XLA: largest difference from the recorded ops" in out
+    assert "run on StableHLO's reference interpreter: largest difference from the recorded ops" in out
 
 
 def test_run_gives_figures_of_each_result(project, capsys):
@@ -442,6 +445,31 @@ def test_doctor_says_which_python_runs_the_code(project, capsys):
     out = check(capsys, "doctor")
     assert "code runs in" in out
     assert "numpy" in out
+
+
+def test_doctor_says_who_runs_the_code_without_being_told(project, capsys, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(project / "config"))
+    told = "editors ask first: "
+    assert told + "you trust no folder yet" in check(capsys, "doctor")
+    trust(str(project / "elsewhere"))
+    assert told + "it is not in the one folder that you trust" in check(capsys, "doctor")
+    trust(str(project))
+    assert "commands and editors run this project's code: you trust its folder" in check(capsys, "doctor")
+
+
+def test_paths_below_the_working_directory_are_told_from_there(project, capsys, monkeypatch):
+    (project / "pyproject.toml").write_text("[tool.topos]\nconsumer = 3\n")
+    assert main(["plan", "model.py"]) == 2
+    assert capsys.readouterr().err.startswith("pyproject.toml:2")
+    monkeypatch.chdir(project.parent)
+    assert main(["plan", f"{project.name}/model.py"]) == 2
+    assert capsys.readouterr().err.startswith(f"{project.name}/pyproject.toml:2")
+
+
+def test_a_path_elsewhere_is_told_whole():
+    here = os.getcwd()
+    text = f"{here}/a.py, {here}x/b.py, /other{here}/c.py and {here}"
+    assert from_here(text) == f"a.py, {here}x/b.py, /other{here}/c.py and {here}"
 
 
 def test_doctor_refuses_a_path_that_is_not_there(project, capsys):

@@ -39,7 +39,7 @@ def test_a_group_is_its_recorded_ops_inside_one_head(plan):
     recorded = [line["text"] for line in found["recorded"]]
     head, *inside, end = [line["text"] for line in found["grouped"]]
     assert [line.strip() for line in inside] == recorded
-    assert (head.partition(" = ")[2].startswith("group("), end) == (True, "}")
+    assert (head.partition(" = ")[2].startswith("possible_group("), end) == (True, "}")
     assert found["nest"][0]["text"].startswith("// not run: ")
 
 
@@ -47,7 +47,7 @@ def test_a_group_names_what_it_reads_and_gives(plan):
     found = told(plan, value_of(plan, "abs"))
     gives, _, reads = found["grouped"][0]["text"].partition(" = ")
     inside = set(found["values"])
-    named = {int(one.strip(" %")) for one in reads.removeprefix("group(").removesuffix(") {").split(",")}
+    named = {int(one.strip(" %")) for one in reads.removeprefix("possible_group(").removesuffix(") {").split(",")}
     assert named == {operand for value in inside for operand in plan.tape.ops[value].operands} - inside
     assert int(gives.strip("%")) in inside
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 
 from tests.core.document.models import Model, document
+from topos_core.cost.profiles import derived_host
 from topos_core.document.formats.text import render_plan
 from topos_core.plan.request import Request
 from topos_core.tape.tape import Note
@@ -68,6 +69,18 @@ def test_colour_only_repeats_words_and_is_off_unless_asked_for() -> None:
 def test_settings_that_matter_are_named() -> None:
     text = render_plan(document(Model(observe=None), request=Request(machine="reference", cost="always")))
     assert text.startswith("model.py:main  (home, fast, machine reference, cost always)\n")
+
+
+def test_a_machine_with_borrowed_figures_says_whose_they_are() -> None:
+    host = document(Model(observe=None), request=Request(machine="host"))
+    bits = derived_host().lanes * 32
+    assert (
+        f"(home, fast, machine host (not calibrated: the figures of reference for {bits}-bit vectors))"
+        in render_plan(host)
+    )
+    reference = document(Model(observe=None), request=Request(machine="reference"))
+    assert "machine_title" not in reference
+    assert "(home, fast, machine reference)" in render_plan(reference)
 
 
 def test_notes_stand_at_the_end_with_their_code_and_place() -> None:

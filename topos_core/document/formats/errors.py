@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -20,10 +22,10 @@ def error_lines(error: Mapping[str, Any], *, colour: bool) -> list[str]:
     head = f"error[{error['code']}]"
     head = f"\x1b[31m{head}\x1b[0m" if colour else head
     place = f"{place_of(error)}: " if error.get("path") else ""
-    lines = [f"{place}{head}: {shown(error['message'])}"]
+    lines = [from_here(f"{place}{head}: {shown(error['message'])}")]
     for related in error.get("related", ()):
         if related.get("path"):
-            lines.append(f"    {place_of(related)}: {shown(related.get('message') or 'related')}")
+            lines.append(from_here(f"    {place_of(related)}: {shown(related.get('message') or 'related')}"))
     told = error["code"] in _PRINTED
     printed = str(error.get("output") or "").splitlines() if told else []
     lines += [f"    | {shown(line, 200)}" for line in printed[-5:]]
@@ -36,6 +38,19 @@ def place_of(row: Mapping[str, Any]) -> str:
     if row.get("line") is None:
         return path
     return f"{path}:{row['line']}:{(row.get('column') or 0) + 1}"
+
+
+def from_here(text: str) -> str:
+    """Writes paths below the working directory as they are written there; the directory itself keeps its name."""
+    try:
+        here = os.getcwd()
+    except FileNotFoundError:  # it was removed: nothing is below it
+        return text
+    return (
+        re.sub(rf"(?<![\w./-]){re.escape(here.rstrip(os.sep) + os.sep)}(?=[^\s/])", "", text)
+        if here != os.sep
+        else text
+    )
 
 
 def shown(text: str, limit: int = 2000) -> str:

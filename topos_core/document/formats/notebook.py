@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any, Final
 
-from topos_core.document.formats.text import render_plan
+from topos_core.document.formats.text import machine_of, render_plan
 
 Document = Mapping[str, Any]
 
@@ -30,7 +30,7 @@ def table(document: Document) -> str:
     head = "".join(f'<th style="text-align: left">{name}</th>' for name in ("verdict", "region", "place", "why"))
     return (
         f"<div><b>{escape(document['target'])}</b> ({escape(document['consumer'])}, {escape(document['fidelity'])},"
-        f" machine {escape(document['machine'])})"
+        f" {escape(machine_of(document))})"
         f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         f"<details><summary>as text</summary><pre>{escape(render_plan(document))}</pre></details></div>"
     )

@@ -28,7 +28,7 @@ def render_plan(document: Document, *, colour: bool = False) -> str:
     """Renders a `topos.plan/1` document: totals, every region, the larger before the smaller, the readers, notes."""
     paint = _Paint(colour)
     machine = document["machine"]
-    settings = [document["consumer"], document["fidelity"], f"machine {machine}"]
+    settings = [document["consumer"], document["fidelity"], machine_of(document)]
     if document["cost"] != "model":
         settings.append(f"cost {document['cost']}")
     if document["consumer"] == "stablehlo":
@@ -182,6 +182,12 @@ def _effect(observation: Document, regions: Sequence[Document]) -> str:
             if region["verdict"] == "taken" and observation["value"] in values:
                 return f"kept: {name} of {region['id']}"
     return observation.get("idle") or phrases.blocks_nothing(())  # older documents do not say more
+
+
+def machine_of(document: Document) -> str:
+    """Names the machine, and says whose figures it has where they are not those of its name."""
+    title = document.get("machine_title")
+    return f"machine {document['machine']}{f' ({title})' if title else ''}"
 
 
 def title_of(region: Document) -> str:

@@ -48,6 +48,8 @@ export interface Source {
   phases(id: string, base: number, value: number, options: Options): Promise<Phases>;
   kernels(id: string, base: number, region: string, options: Options): Promise<KernelListing>;
   certificate(id: string, base: number, region: string, options: Options): Promise<Certificate>;
+  /** Where the values of the graph before the last save stand now; null where that was another graph. */
+  renumbered(id: string, since: string): Promise<readonly (number | null)[] | null>;
   diff(a: string, b: string): Promise<Diff>;
   texts(a: string, b: string, of: 'sources' | 'emitted'): Promise<AlignedFile[]>;
   tracing(): Promise<TraceState>;
@@ -95,6 +97,7 @@ export class InlineSource implements Source {
   phases = (): Promise<Phases> => Promise.reject(OFFLINE);
   kernels = (): Promise<KernelListing> => Promise.reject(OFFLINE);
   certificate = (): Promise<Certificate> => Promise.reject(OFFLINE);
+  renumbered = (): Promise<null> => Promise.reject(OFFLINE);
   diff = (): Promise<Diff> => Promise.reject(OFFLINE);
   texts = (): Promise<AlignedFile[]> => Promise.reject(OFFLINE);
   tracing = (): Promise<TraceState> => Promise.reject(OFFLINE);
@@ -142,6 +145,14 @@ export class ServerSource implements Source {
     this.ask(`plans/${id}/kernels`, { base, region, options });
   certificate = (id: string, base: number, region: string, options: Options): Promise<Certificate> =>
     this.ask(`plans/${id}/certificate`, { base, region, options });
+  renumbered = async (id: string, since: string): Promise<readonly (number | null)[] | null> => {
+    try {
+      return (await this.ask<{ values: (number | null)[] }>(`plans/${id}/renumbered?since=${since}`)).values;
+    } catch (error) {
+      if (error instanceof Refusal && error.status === 409) return null; // saved more than once since
+      throw error;
+    }
+  };
   diff = async (a: string, b: string): Promise<Diff> => {
     const diff = await this.ask<Omit<Diff, 'plan_before'> & { plan_before: PackedPlan }>(`diff?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`);
     return { ...diff, plan_before: unpacked(diff.plan_before) };

@@ -8,19 +8,32 @@ export interface Numbering {
   observations: readonly Observation[];
 }
 
-/** What was asked of one program, as it is asked of the next: rows by their names, values where the program is the same; and what is lost. */
-export function renamed(options: Options, was: Numbering | null, now: Numbering): { kept: Options; lost: string[] } {
+/** Where each value of the program of before stands now, null where it is gone; null altogether where that is not known. */
+export type Moved = readonly (number | null)[] | null;
+
+/** Whether a question names values or rows by their numbers, which a save gives anew. */
+export const numbered = ({ observe, ignore, beside }: Options): boolean => [observe, ignore, beside].some((rows) => rows?.length);
+
+/** What was asked of one program, as it is asked of the next: rows by their names, else by what they read, values by where they stand now; and what is lost. */
+export function renamed(options: Options, was: Numbering | null, now: Numbering, moved: Moved): { kept: Options; lost: string[] } {
   const lost: string[] = [];
   const { observe, ignore, beside, ...others } = options;
   const same = was !== null && was.graph !== null && was.graph === now.graph;
-  const naming = ({ kind, name, value }: Observation): string | null => (name !== null ? `${kind} ${name}` : same ? `${kind} %${value}` : null);
-  const only = (all: readonly Observation[], key: string | null): number => (key !== null && all.filter((one) => naming(one) === key).length === 1 ? all.findIndex((one) => naming(one) === key) : -1);
+  const place = (value: number): number | null => (same ? value : (moved?.[value] ?? null));
+  /** What makes a row known in the new numbering. */
+  const naming = ({ kind, name, value }: Observation, at: (value: number) => number | null): string | null => (name !== null ? `${kind} ${name}` : at(value) === null ? null : `${kind} %${at(value)}`);
+  const named = { was: (was?.observations ?? []).map((one) => naming(one, place)), now: now.observations.map((one) => naming(one, (value) => value)) };
+  const only = (all: readonly (string | null)[], key: string | null): number => (key !== null && all.filter((one) => one === key).length === 1 ? all.indexOf(key) : -1);
   const rows = (all: number[] | undefined, word: string): number[] | undefined => all?.flatMap((row) => {
     const old = was?.observations[row];
-    const to = old && only(was.observations, naming(old)) === row ? only(now.observations, naming(old)) : -1;
+    const to = old && only(named.was, named.was[row]) === row ? only(named.now, named.was[row]) : -1;
     if (to < 0) lost.push(`${word} ${old?.name ?? `%${old?.value ?? row}`}`);
     return to < 0 ? [] : [to];
   });
-  const values = observe?.filter((value) => same || !lost.push(`observing %${value}`));
+  const values = observe?.flatMap((value) => {
+    const to = place(value);
+    if (to === null) lost.push(`observing %${value}`);
+    return to === null ? [] : [to];
+  });
   return { kept: { ...others, observe: values, ignore: rows(ignore, 'not observing'), beside: rows(beside, 'recomputing') }, lost };
 }

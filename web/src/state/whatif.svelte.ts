@@ -4,7 +4,7 @@ import type { Edit, Options, Remedy } from '../data/document';
 import { unified } from '../data/patch';
 import { applied, changedIn, difference } from '../data/planning';
 import { Refusal } from '../data/source';
-import { type Numbering, renamed } from './renamed';
+import { type Moved, type Numbering, renamed } from './renamed';
 import { write, type View } from './url';
 import type { Viewer } from './viewer.svelte';
 
@@ -92,16 +92,16 @@ export class WhatIf {
   }
 
   /** What a link or a reload brings along, else what a save leaves true of what was asked, answered or not; tells what it does not. */
-  bring(asked: Options, was: Numbering | null): void {
+  bring(asked: Options, was: Numbering | null, moved: Moved): void {
     const { options, viewer } = this;
     this.past = [];
     if (asked !== NOTHING) {
       this.options = asked;
       return;
     }
-    const { kept, lost } = renamed(options, was, { graph: viewer.skeleton!.graph, observations: viewer.base!.observations });
+    const { kept, lost } = renamed(options, was, { graph: viewer.skeleton!.graph, observations: viewer.base!.observations }, moved);
     this.options = defined(kept);
-    if (was && lost.length) viewer.notice = viewer.status = `Not asked any more, since the save numbers values anew: ${lost.join(', ')}`;
+    if (was && lost.length) viewer.notice = viewer.status = `Not asked any more, since it was not found in the saved program: ${lost.join(', ')}`;
   }
 
   /** Asks what was brought along; the program as it is can be gone back to. */
@@ -123,7 +123,7 @@ export class WhatIf {
       const { liveness } = await viewer.source.whatif(skeleton.id, skeleton.revision, this.options, true);
       if (viewer.plan === plan) viewer.replan({ ...plan, liveness });
     } catch (error) {
-      if (error instanceof Refusal && error.status === 409) await viewer.refresh();
+      if (error instanceof Refusal && error.status === 409) await viewer.loading.refresh();
       else viewer.fail(error);
     }
   }
@@ -172,8 +172,8 @@ export class WhatIf {
       if (turn !== this.turn) return;
       if (error instanceof Refusal && error.status === 409) {
         viewer.status = 'asked again: the program was saved meanwhile';
-        await viewer.refresh(); // which asks it of the plan that comes, if one does
-        if (turn !== this.turn || viewer.base !== base || viewer.loadingPlan) return;
+        await viewer.loading.refresh(); // which asks it of the plan that comes, if one does
+        if (turn !== this.turn || viewer.base !== base || viewer.loading.running) return;
       } else viewer.fail(error);
       if (before) [this.options, this.past] = [before, this.past.slice(0, -1)];
     } finally {

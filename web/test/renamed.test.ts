@@ -1,0 +1,32 @@
+import { describe, expect, it } from 'vitest';
+
+import type { Observation } from '../src/data/document';
+import { numbered, renamed } from '../src/state/renamed';
+
+describe('a question after a save', () => {
+  const reading = (value: number, name: string | null = null): Observation => ({ value, name, kind: 'observe' }) as unknown as Observation;
+  const was = { graph: 'g1', observations: [reading(3, 'hidden'), reading(5)] };
+  const asked = { consumer: 'stablehlo', off: ['gelu'], observe: [7], ignore: [0], beside: [1] };
+
+  it('is the same of the same program', () => {
+    expect(renamed(asked, was, { ...was }, null)).toEqual({ kept: asked, lost: [] });
+  });
+  it('keeps of another one what has a name, and tells the rest', () => {
+    const now = { graph: 'g2', observations: [reading(2, 'more'), reading(9, 'hidden'), reading(5)] };
+    expect(renamed(asked, was, now, null)).toEqual({ kept: { consumer: 'stablehlo', off: ['gelu'], observe: [], ignore: [1], beside: [] }, lost: ['observing %7', 'recomputing %5'] });
+  });
+  it('takes no row for another where two bear one name, or none does', () => {
+    const twice = { graph: 'g2', observations: [reading(2, 'hidden'), reading(9, 'hidden')] };
+    expect(renamed({ ignore: [0] }, was, twice, null)).toEqual({ kept: { ignore: [], observe: undefined, beside: undefined }, lost: ['not observing hidden'] });
+    expect(renamed({ ignore: [0] }, was, { graph: 'g2', observations: [] }, null).lost).toEqual(['not observing hidden']);
+  });
+  it('keeps values by where they stand now, and rows without a name by what they read', () => {
+    const now = { graph: 'g2', observations: [reading(6), reading(9, 'hidden')] };
+    const moved = [0, 1, 2, 9, 4, 6, 7, 8, null];
+    expect(renamed({ ...asked, observe: [7, 8] }, was, now, moved)).toEqual({ kept: { ...asked, observe: [8], ignore: [1], beside: [0] }, lost: ['observing %8'] });
+  });
+  it('says when it names anything by number', () => {
+    expect(numbered({ consumer: 'stablehlo', off: ['gelu'], observe: [] })).toBe(false);
+    expect(numbered({ beside: [0] })).toBe(true);
+  });
+});
