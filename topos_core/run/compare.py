@@ -7,7 +7,8 @@ magnitude:
     allowed = max |output| * sum over regions of 2 * relative + sum over regions of absolute
 
 (twice, because the interpreter rounds as much as a kernel does). XLA rounds in other places everywhere, so each float op
-before the output is allowed as much as a recorded product is: PRODUCT_ULPS ulps times sqrt(terms of a sum).
+before the output is allowed as much as a recorded product is: PRODUCT_ULPS ulps times sqrt(terms of a sum). Where that is not
+enough, errors grow where the program limits what it computes (`growth.py`), by values of the program in float64.
 
 A program that amplifies rounding can exceed that honestly. What lies above is therefore judged by float64: the run must
 not be further from it than WORSE times the interpreter is. An f64 output has nothing wider to be judged by: there the
@@ -26,6 +27,7 @@ import numpy as np
 from topos_core.ops.catalog import definition
 from topos_core.plan.plan import PlanData
 from topos_core.run.executor import execute
+from topos_core.run.growth import growths, largest
 from topos_core.run.interpreter import Parameters, interpret
 from topos_core.run.measurement import Comparison, Difference, Judgement
 from topos_core.run.program import Program, make_program
@@ -88,9 +90,17 @@ def judge(
         found = difference(output, kind, outputs[output], recorded[output], relative, absolute)
         differences.append(found if loose else replace(found, rule="bits"))
     if loose and any(found.judgement == "outside" for found in differences):
-        wide = _reference(tape, inputs, parameters)
+        values = _reference(tape, inputs, parameters)
+        wide = [_known(values[value]) for value in tape.results]
         short = None
         for at, found in enumerate(differences):
+            if found.judgement != "outside":
+                continue
+            value = tape.results[at]
+            grown = _allowances(plan, everywhere=backend == "xla", growth=growths(tape, values, value))
+            relative, absolute = grown.get(value, (0.0, 0.0))
+            found = difference(at, found.type, outputs[at], recorded[at], relative, absolute)
+            differences[at] = found
             if found.judgement != "outside":
                 continue
             if recorded[at].dtype == np.float64 and short is None:
@@ -144,10 +154,15 @@ def _first(differs: np.ndarray) -> tuple[int, ...]:
     return tuple(int(k) for k in np.unravel_index(int(differs.argmax()), differs.shape))
 
 
-def _allowances(plan: PlanData, *, everywhere: bool) -> dict[int, tuple[float, float]]:
+def _allowances(
+    plan: PlanData, *, everywhere: bool, growth: dict[int, float] | None = None
+) -> dict[int, tuple[float, float]]:
     """Gives, by result, the relative and absolute errors of everything inexact that it depends on.
 
-    `everywhere`: recorded float ops are inexact too, not products alone.
+    Args:
+        plan: Its regions.
+        everywhere: Recorded float ops are inexact too, not products alone.
+        growth: By how much an error of each value grows on its way to the result that is asked for.
     """
     tape = plan.tape
     sources: dict[int, frozenset[int]] = {value: frozenset() for value in plan.schedule.sources}
@@ -165,6 +180,10 @@ def _allowances(plan: PlanData, *, everywhere: bool) -> dict[int, tuple[float, f
             errors[step.value] = (sum(_rounding(tape, value) for value in values), 0.0)
         elif step.match is None and op.name == "matmul" and fast and op.type.dtype in FLOATS:
             errors[step.value] = (_rounding(tape, step.value), 0.0)
+        if growth is not None and step.value in errors:
+            values = step.match.computing | {step.value} if step.match is not None else {step.value}
+            relative, absolute = errors[step.value]
+            errors[step.value] = (relative * largest(growth, values), absolute)
         if step.value in errors:
             before = before | {step.value}
         for value in step.produces:
@@ -191,9 +210,17 @@ def _rounding(tape: Tape, value: int) -> float:
     return PRODUCT_ULPS * eps * math.sqrt(max(terms, 1))
 
 
-def _reference(tape: Tape, inputs: Sequence[np.ndarray], parameters: Parameters | None) -> tuple[np.ndarray, ...]:
+def _reference(
+    tape: Tape, inputs: Sequence[np.ndarray], parameters: Parameters | None
+) -> tuple[np.ndarray | None, ...]:
+    """Gives every value of the program in float64."""
     given = {name: widen_array(array) for name, array in (parameters or {}).items()}
-    return interpret(widened(tape), [widen_array(array) for array in inputs], given)
+    return interpret(widened(tape), [widen_array(array) for array in inputs], given, keep=True)
+
+
+def _known(value: np.ndarray | None) -> np.ndarray:
+    assert value is not None  # the interpreter has run the same program
+    return value
 
 
 def _estimates(

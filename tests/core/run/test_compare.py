@@ -75,6 +75,32 @@ def amplified(x):
     return np.sin((x - mean) / np.sqrt(((x - mean) ** 2).mean((0, 2), keepdims=True) + 1e-5) * 1e5)
 
 
+@pytest.mark.parametrize("times", [1, 30, 300])
+@pytest.mark.parametrize("limit", [nn.relu6, np.tanh, nn.sigmoid, lambda y: np.where(y > 1, 1, np.where(y < 0, 0, y))])
+def test_what_a_program_limits_keeps_the_error_of_what_it_was(limit, times):
+    plan, (x,) = planned(lambda x: limit(tiled(x)), tp.f32[1, 32, 24, 24])
+    found = compare(plan, [x * np.float32(times)])
+    assert found.inside, found.sentences()
+    (output,) = found.outputs
+    assert output.rule == "envelope"
+
+
+def test_a_wrong_kernel_is_outside_behind_a_limit():
+    plan, (x,) = planned(lambda x: nn.relu6(tiled(x)), tp.f32[1, 32, 24, 24])
+    given = [x * np.float32(30)]
+    recorded = interpret(plan.tape, given)
+    inner = (recorded[0] > 1) & (recorded[0] < 5)
+    (output,) = judge(plan, [np.where(inner, recorded[0] + np.float32(0.02), recorded[0])], recorded, given).outputs
+    assert (output.judgement, output.rule) == ("outside", "float64")
+
+
+WEIGHTS = np.random.default_rng(7).standard_normal((32, 32, 3, 3)).astype(np.float32) / np.float32(17)
+
+
+def tiled(x):
+    return nn.conv2d(x, WEIGHTS, padding=1)
+
+
 def test_an_f64_program_that_amplifies_rounding_is_judged_by_its_f32_form():
     plan, _ = planned(amplified, tp.f64[8, 4, 30])
     given = [np.random.default_rng(0).standard_normal((8, 4, 30))]
