@@ -13,15 +13,14 @@ from typing import Any, Final
 from llvmlite import ir
 
 from topos_core.kernels.host import Host
-from topos_core.kernels.vocabulary.blocks import EXPRESSION, LINE, index
-from topos_core.kernels.vocabulary.emitter import CONTRACT, INT64, Emitter
+from topos_core.kernels.vocabulary.blocks import EXPRESSION, LINE
+from topos_core.kernels.vocabulary.emitter import INT64
+from topos_core.kernels.vocabulary.expression_registers import Reader, Registers, accumulator
 from topos_core.kernels.vocabulary.loops import Slot, ranged
 from topos_core.kernels.vocabulary.memory import settled
-from topos_core.kernels.vocabulary.program import HALVES, Program, parse
-from topos_core.kernels.vocabulary.sharing import take_item
-from topos_core.kernels.vocabulary.steps import FLOATS, Steps
+from topos_core.kernels.vocabulary.program import Program, parse
+from topos_core.kernels.vocabulary.steps import Steps
 from topos_core.kernels.vocabulary.tile import kernel_function
-from topos_core.tape.type import numpy_dtype
 
 BLOCK: Final = EXPRESSION
 SHORT: Final = 4
@@ -36,75 +35,17 @@ def module(host: Host, symbol: str, text: str) -> Any:
     return made
 
 
-def lanes_of(host: Host, program: Program) -> int:
-    """Counts the elements that run side by side: as many as a register has of the widest dtype."""
-    dtypes = [step.dtype for step in program.steps] + [operand.dtype for operand in program.operands]
-    return host.vector_bytes // max(4 if dtype in HALVES else numpy_dtype(dtype).itemsize for dtype in dtypes)
-
-
-def accumulator(program: Program, number: int) -> str:
-    """Gives the dtype in which a reduction accumulates: floats in f64, others as recorded."""
-    step = program.steps[number]
-    if step.op in ("max", "min"):
-        return step.dtype
-    return "f64" if step.dtype in FLOATS else step.detail
-
-
-class _Reader:
-    """Registers of one position of the loops, made when first asked for."""
-
-    def __init__(self, writer: _Writer, steps: Steps, load: Callable[[int], Any], kept: Mapping[int, Any]) -> None:
-        self.writer, self.steps, self.load, self.kept = writer, steps, load, kept
-        self.known: dict[str, Any] = {}
-
-    def value(self, name: str) -> Any:
-        """Gives the register of a binding, a constant or a step."""
-        if name not in self.known:
-            self.known[name] = self._made(name)
-        return self.known[name]
-
-    def _made(self, name: str) -> Any:
-        number = int(name[1:])
-        if name[0] == "x":
-            return self.load(number)
-        if name[0] == "c":
-            dtype = self.writer.program.constants[number].dtype
-            return self.writer.spread(self.steps, self.writer.constants[number], dtype)
-        if number in self.kept:
-            return self.kept[number]
-        program = self.writer.program
-        step = program.steps[number]
-        read = [program.dtype_of(operand) for operand in step.operands]
-        operands = [self.value(operand) for operand in step.operands]
-        for name, other in ((step.operands[-1], operands[0]), (step.operands[0], operands[-1])):
-            if name[0] == "c" and step.op in program.constants[int(name[1:])].limits:
-                return self.steps.limited(step.op, other, self.value(name), step.dtype)
-        return self.steps.apply(step.op, operands, read, step.dtype, step.detail)
-
-
-class _Writer:
-    """Writes one kernel."""
+class _Writer(Registers):
+    """Writes the loops of one kernel."""
 
     def __init__(self, host: Host, function: Any, program: Program) -> None:
-        self.host, self.function, self.program = host, function, program
-        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
-        self.block = self.builder.inttoptr(function.args[0], INT64.as_pointer())
-        self.lanes = lanes_of(host, program)
-        flags = () if program.exact else CONTRACT
-        self.vector, self.single = Steps(self.builder, self.lanes, flags), Steps(self.builder, 0, flags)
-        self.stored = [program.steps[number].dtype for number in program.results]
-        self.dtypes = [*(operand.dtype for operand in program.operands), *self.stored]
+        super().__init__(host, function, program)
         self.reduction = program.reduction
 
     # -- the items
 
     def write(self) -> None:
-        builder = self.builder
-        words = {name: self.word(name) for name in EXPRESSION}
-        table = builder.inttoptr(words["addresses"], INT64.as_pointer())
-        self.bases = [builder.load(builder.gep(table, [self.number(k)])) for k in range(len(self.dtypes))]
-        self.constants = [self.constant(words["constants"], k) for k in range(len(self.program.constants))]
-        self.words = words
+        builder, words = self.builder, self.words
         item = Slot(builder, self.take())
         condition, body = builder.append_basic_block("items"), builder.append_basic_block("item")
         after = builder.append_basic_block("done")
@@ -270,7 +211,7 @@ class _Writer:
 
     def kept_steps(self, steps: Steps, places: Sequence[Any], known: Mapping[int, Any]) -> dict[int, Any]:
         """Computes the steps that stand on the reduction's result, for one row."""
-        reader = _Reader(self, steps, lambda number: self.load_single(number, places[number]), known)
+        reader = Reader(self, steps, lambda number: self.load_single(number, places[number]), known)
         wanted = (number for number, step in enumerate(self.program.steps) if step.kept)
         return {number: reader.value(f"s{number}") for number in wanted}
 
@@ -321,7 +262,7 @@ class _Writer:
         kind = accumulator(program, self.reduction)
         chains = [Slot(builder, self.identity(steps, step.op, kind)) for _ in positions]
 
-        def reader(inside: Sequence[Any], at: Any, kept: Mapping[int, Any]) -> _Reader:
+        def reader(inside: Sequence[Any], at: Any, kept: Mapping[int, Any]) -> Reader:
             if not steps.lanes:
                 return self.single_reader(inside, at, kept)
             return self.reader(inside, self.repeated(inside), at, mask, kept)
@@ -365,132 +306,3 @@ class _Writer:
                     else:
                         place = self.at(places, len(self.program.operands) + k, at)
                         self.store_single(known[number], self.stored[k], place)
-
-    # -- registers
-
-    def reader(
-        self, places: Sequence[Any], repeated: Mapping[int, Any], at: Any, mask: Any, kept: Mapping[int, Any]
-    ) -> _Reader:
-        """Gives a register at a position of the inner loop."""
-
-        def load(number: int) -> Any:
-            return repeated[number] if number in repeated else self.load(number, self.at(places, number, at), mask)
-
-        return _Reader(self, self.vector, load, kept)
-
-    def single_reader(self, places: Sequence[Any], at: Any, kept: Mapping[int, Any]) -> _Reader:
-        """Gives one element at a position of the inner loop."""
-
-        def load(number: int) -> Any:
-            inner = self.program.operands[number].inner
-            return self.load_single(number, self.at(places, number, at) if inner else places[number])
-
-        return _Reader(self, self.single, load, kept)
-
-    def accumulated(self, steps: Steps, reader: _Reader, step: Any, kind: str) -> Any:
-        """Gives what one position adds to a reduction."""
-        (operand,) = step.operands
-        return steps.apply("cast", [reader.value(operand)], [self.program.dtype_of(operand)], kind)
-
-    def repeated(self, places: Sequence[Any]) -> dict[int, Any]:
-        """Loads the bindings that are the same along the inner loop."""
-        operands = self.program.operands
-        return {
-            number: self.spread(self.vector, self.load_single(number, places[number]), operand.dtype)
-            for number, operand in enumerate(operands)
-            if not operand.inner
-        }
-
-    def identity(self, steps: Steps, op: str, dtype: str) -> Any:
-        """Gives what changes nothing."""
-        if op in ("sum", "prod"):
-            return steps.number(dtype, 0.0 if op == "sum" else 1.0)
-        if dtype in FLOATS:
-            return steps.number(dtype, float("-inf" if op == "max" else "inf"))
-        if dtype == "bool":
-            return steps.number(dtype, op == "min")
-        bits, signed = int(dtype[1:]), dtype[0] == "i"
-        lowest, highest = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-        return steps.number(dtype, lowest if op == "max" else highest)
-
-    def spread(self, steps: Steps, value: Any, dtype: str) -> Any:
-        """Copies one element to every lane."""
-        return Emitter(self.builder, steps.type(dtype)).splat(value) if steps.lanes else value
-
-    def mask(self, left: Any) -> Any:
-        """Flags the first `left` lanes of a register, fewer than it has."""
-        builder = self.builder
-        bits = builder.sub(builder.shl(self.number(1), left), self.number(1))
-        return Emitter(builder, ir.VectorType(INT64, self.lanes)).mask(bits)
-
-    def memory(self, dtype: str) -> Emitter:
-        """Gives loads and stores of registers as they lie in memory."""
-        element = ir.IntType(8 * numpy_dtype(dtype).itemsize)
-        if dtype in FLOATS and dtype not in HALVES:
-            element = FLOATS[dtype]
-        return Emitter(self.builder, ir.VectorType(element, self.lanes))
-
-    def load(self, number: int, address: Any, mask: Any) -> Any:
-        dtype = self.dtypes[number]
-        memory = self.memory(dtype)
-        place = self.builder.inttoptr(address, memory.element.as_pointer())
-        value = memory.load(place) if mask is None else memory.masked_load(place, mask)
-        return self.vector.loaded(dtype, value)
-
-    def ask(self, places: Sequence[Any], at: Any) -> None:
-        """Asks for what will be read."""
-        for number, operand in enumerate(self.program.operands):
-            if operand.inner:
-                memory = self.memory(self.dtypes[number])
-                address = self.builder.add(self.at(places, number, at), self.words["streamed"])
-                memory.prefetch(self.builder.inttoptr(address, memory.element.as_pointer()))
-
-    def store(
-        self, value: Any, places: Sequence[Any], result: int, at: Any, mask: Any, *, streamed: bool = False
-    ) -> None:
-        memory = self.memory(self.stored[result])
-        value = self.vector.to_store(self.stored[result], value)
-        address = self.at(places, len(self.program.operands) + result, at)
-        place = self.builder.inttoptr(address, memory.element.as_pointer())
-        if mask is not None:
-            memory.masked_store(value, place, mask)
-        elif streamed:
-            memory.stream(value, place)
-        else:
-            memory.store(value, place)
-
-    def load_single(self, number: int, address: Any) -> Any:
-        dtype = self.dtypes[number]
-        element = self.memory(dtype).element
-        return self.single.loaded(dtype, self.builder.load(self.builder.inttoptr(address, element.as_pointer())))
-
-    def store_single(self, value: Any, dtype: str, address: Any) -> None:
-        element = self.memory(dtype).element
-        value = self.single.to_store(dtype, value)
-        self.builder.store(value, self.builder.inttoptr(address, element.as_pointer()))
-
-    # -- small things
-
-    def at(self, places: Sequence[Any], number: int, position: Any) -> Any:
-        """Gives the address of a position of the inner loop."""
-        size = numpy_dtype(self.dtypes[number]).itemsize
-        return self.builder.add(places[number], self.builder.mul(position, self.number(size)))
-
-    def constant(self, table: Any, number: int) -> Any:
-        """Loads one constant."""
-        dtype = self.program.constants[number].dtype
-        element = self.memory(dtype).element
-        address = self.builder.add(table, self.number(8 * number))
-        return self.single.loaded(dtype, self.builder.load(self.builder.inttoptr(address, element.as_pointer())))
-
-    def smaller(self, a: Any, b: Any) -> Any:
-        return self.builder.select(self.builder.icmp_signed("<", a, b), a, b)
-
-    def take(self) -> Any:
-        return take_item(self.builder, *self.function.args)
-
-    def word(self, name: str) -> Any:
-        return self.builder.load(self.builder.gep(self.block, [self.number(index(EXPRESSION, name))]))
-
-    def number(self, value: int) -> Any:
-        return ir.Constant(INT64, value)
