@@ -82,7 +82,7 @@ def test_a_chain_of_convolutions_keeps_its_bits(channels: int, extent: int) -> N
 
 
 def test_no_kernel_of_the_chain_but_the_first_copies_its_image() -> None:
-    plans = both(chain(stack(16, 4)), (1, 16, 20, 20))
+    plans = both(chain(stack(16, 4, 5)), (1, 16, 20, 20))
     counts = []
     for plan in plans:
         plan.run(drawn(1, 16, 20, 20), threads=1)

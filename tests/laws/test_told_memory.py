@@ -12,6 +12,7 @@ import pytest
 import topos_core as tp
 from topos_core import nn
 from topos_core.kernels.home.manifest import Home
+from topos_core.kernels.host import host
 from topos_core.matching.catalog import patterns
 from topos_core.run.interpreter import bind_inputs
 from topos_core.run.program import RecordedStep, make_program
@@ -31,6 +32,7 @@ class Case(NamedTuple):
         odd: How many operands, the first ones, come in another order.
         workers: Bytes of one worker's blocks, of vectors and tables: the machine's, and not told.
         off: Patterns that the plan must not take.
+        planes: Bytes of planes that are told and that a machine with masked loads makes only of images that it cannot read.
     """
 
     function: Callable[..., Any]
@@ -38,6 +40,7 @@ class Case(NamedTuple):
     odd: int = 1
     workers: int = 160 << 10
     off: tuple[str, ...] = ()
+    planes: int = 0
 
 
 ROWS, IMAGE = (1024, 512), (2, 32, 96, 96)
@@ -121,7 +124,7 @@ CASES = {
     "convolution, stride": Case(lambda x: nn.conv2d(x, KERNEL, padding=1, stride=2), (IMAGE,)),
     "convolution, point": Case(lambda x: nn.conv2d(x, POINT), (IMAGE,)),
     "convolution, unknown": Case(lambda x, w: nn.conv2d(x, w, padding=1), (IMAGE, KERNEL.shape)),
-    "conv_bn_activation": Case(lambda x, y: nn.relu(nn.conv2d(x, KERNEL, padding=1) + y), (IMAGE, IMAGE), 2, 1500 << 10),
+    "conv_bn_activation": Case(lambda x, y: nn.relu(nn.conv2d(x, KERNEL, padding=1) + y), (IMAGE, IMAGE), 2, 1500 << 10, planes=4 * 2 * 32 * 98 * 98),
     "conv_bn_activation, stride": Case(
         lambda x, y: nn.relu(nn.conv2d(x, KERNEL, padding=1, stride=2) + y), (IMAGE, (2, 32, 48, 48)), 2
     ),
@@ -206,7 +209,11 @@ def test_a_kernel_takes_what_its_plan_tells(name: str, kind: str) -> None:
         for name_, _, producers in step.named:
             values |= {value: out[name_].reshape(shape) for value, shape in producers}
         taken.add(next(decision.match.pattern for decision in plan.taken if decision.match.root == step.value))
-        assert -0.05 * took - 1024 <= took - told[step.value] <= case.workers, (told[step.value] >> 10, took >> 10)
+        spared = case.planes if host().masked else 0
+        assert -0.05 * took - 1024 - spared <= took - told[step.value] <= case.workers, (
+            told[step.value] >> 10,
+            took >> 10,
+        )
     assert taken or kind != "plain", "a case of no match"
     if kind == "plain":
         assert name.partition(",")[0] in taken

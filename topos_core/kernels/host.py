@@ -55,6 +55,15 @@ class Host:
         return self.amd
 
     @property
+    def waits_for_lines(self) -> bool:
+        """Whether a tile's stores wait for the lines that they write, so that these are asked for before its products.
+
+        Measured on a Zen 5, by medians: a 7x7 convolution with a result of 3.2 MB takes 0.75 to 0.99 of the time, a product with one of
+        6.3 MB 0.99; a 1x1 convolution with one of 0.8 MB 1.00 to 1.04.
+        """
+        return self.amd
+
+    @property
     def amd(self) -> bool:
         """Whether the processor is one of AMD's."""
         return self.cpu.startswith(("znver", "bdver", "btver", "amdfam"))

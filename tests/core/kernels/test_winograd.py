@@ -17,6 +17,7 @@ from topos_core.kernels.envelope_table import RELATIVE
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of
 from topos_core.kernels.vocabulary.blocks import WINOGRAD
+from topos_core.kernels.watching import watching
 from topos_core.matching.facts import Window
 
 LANES = host().lanes("f32")
@@ -247,3 +248,18 @@ def test_the_listing_of_a_region_shows_the_kernel_that_runs():
     assert any(text.name == "winograd" for text in listing(tape, taken.match, 1).kernels)
     off = frozenset(("winograd",))
     assert not any(text.name == "winograd" for text in listing(tape, taken.match, 1, off).kernels)
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["dense", "channels last"])
+def test_an_image_is_copied_into_planes_only_where_it_cannot_be_read(turned):
+    random = np.random.default_rng(5)
+    x, weights = (random.standard_normal(shape).astype(np.float32) for shape in ((1, 96, 56, 56), (64, 96, 3, 3)))
+    if turned:
+        x = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    plan = tp.plan(tp.trace(lambda x: nn.conv2d(x, weights, padding=1), tp.f32[1, 96, 56, 56]), cost="always")
+    got = plan.run(x, threads=1)
+    exact = formula(x, weights, ((1, 1), (1, 1)))
+    assert np.abs(got - exact).max() <= RELATIVE["winograd"]["f32"] * np.abs(exact).max()
+    with watching() as seen:
+        plan.run(x, threads=1)
+    assert [start.name for start in seen.started] == ([] if host().masked and not turned else ["planes"]) + ["winograd"]

@@ -12,6 +12,7 @@ from topos_core.kernels.host import Host
 from topos_core.kernels.tiles import tiles
 from topos_core.kernels.vocabulary.blocks import ACROSS, CONTRACTION, FINISH, RUNS, TILE
 from topos_core.kernels.vocabulary.memory import (
+    ask_to_write,
     call,
     larger,
     loader,
@@ -164,6 +165,11 @@ def kernel(host: Host, dtype: str) -> Any:
                     put(block, "out", get(args, "out") + start * size)
                     if get(args, "residual") != 0:
                         put(block, "residual", get(args, "residual") + (out + row * get(args, "residual_row")) * size)
+                    if get(args, "out_ahead") == 1:
+                        for vector in range((end - position + lanes - 1) // lanes):
+                            place = word(runs + ((position - first) // lanes + vector) * 32, 0)
+                            for r in range(present):
+                                ask_to_write(get(args, "out") + (start + place + r * get(args, "out_row")) * size)
                     step = 0
                     while step < steps:
                         put(block, "ending", 1 if ends and kind == 0 and steps - step <= chain else 0)

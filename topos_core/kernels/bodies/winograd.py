@@ -16,15 +16,15 @@ from numba.extending import register_jitable
 
 from topos_core.kernels.host import Host
 from topos_core.kernels.tiles import tiles
-from topos_core.kernels.vocabulary.blocks import OVERLAP, TILE, WINOGRAD
+from topos_core.kernels.vocabulary.blocks import LINE, OVERLAP, TILE, WINOGRAD
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import call, loader, reader, smaller, word, writer
+from topos_core.kernels.vocabulary.memory import ask, call, loader, reader, smaller, word, writer
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.tile_transforms import backward as backward_of
 from topos_core.kernels.vocabulary.tile_transforms import blank as blank_of
-from topos_core.kernels.vocabulary.tile_transforms import finishing, forward_pair
+from topos_core.kernels.vocabulary.tile_transforms import finishing
 from topos_core.kernels.vocabulary.tile_transforms import forward as forward_of
 
 get = reader(WINOGRAD)
@@ -44,7 +44,7 @@ def kernel(host: Host, dtype: str, rows_of_a_tile: str) -> Any:
         blank_of(host, scalar, side),
     )
     affine = row_map(host, scalar, (1,), _affine, values=2)
-    forward_two = forward_pair(host, scalar, side)
+    forward_two = forward_of(host, scalar, side, 2)
     finish = finishing(host, scalar, side) if host.masked else _nothing
     finish_two = finishing(host, scalar, side, 2) if host.masked else _nothing
     masked = int(host.masked)
@@ -61,6 +61,7 @@ def kernel(host: Host, dtype: str, rows_of_a_tile: str) -> Any:
         )
         across, channels, rows = get(args, "across"), get(args, "channels"), get(args, "rows")
         pitch, right_pitch = get(args, "pitch"), get(args, "right_pitch")
+        image_height, zeros, masks = get(args, "image_height"), get(args, "zeros"), get(args, "masks")
         right_apart, sums_apart = (channels * right_pitch + lanes) * size, tall * right_pitch * size
         line = (across + lanes - 1) // lanes * lanes * side
         width, table, limits = get(args, "width"), get(args, "tiles"), get(args, "limits")
@@ -81,21 +82,30 @@ def kernel(host: Host, dtype: str, rows_of_a_tile: str) -> Any:
             filled = (last - first) * across
             vectors = (filled + lanes - 1) // lanes
             for channel in range(channels):
+                corner = get(args, "image") + (channel * get(args, "image_channel") - get(args, "column_low")) * size
                 tile_row = first
                 while tile_row < last:
                     image = tile_row // get(args, "down")
-                    source = get(args, "planes") + (image * channels + channel) * get(args, "plane") * size
-                    source += (tile_row - image * get(args, "down")) * side * pitch * size
+                    top = (tile_row - image * get(args, "down")) * side - get(args, "row_low")
+                    source = corner + (image * get(args, "image_batch") + top * pitch) * size
                     target = right + (channel * right_pitch + (tile_row - first) * across) * size
+                    for at in range(0, get(args, "asked"), LINE):  # the same rows of the next channel
+                        ask(source + get(args, "image_channel") * size + at)
                     if few and tile_row + 1 < last:
                         image = (tile_row + 1) // get(args, "down")
-                        other = get(args, "planes") + (image * channels + channel) * get(args, "plane") * size
-                        other += (tile_row + 1 - image * get(args, "down")) * side * pitch * size
-                        forward_two(source, other, pitch, target, target + across * size, right_apart)
+                        under = (tile_row + 1 - image * get(args, "down")) * side - get(args, "row_low")
+                        other = corner + (image * get(args, "image_batch") + under * pitch) * size
+                        forward_two(
+                            source, other, top, under, target, target + across * size, pitch, image_height, zeros, masks,
+                            right_apart,
+                        )  # fmt: skip
                         tile_row += 2
                         continue
                     for tile in range(0, across, lanes):
-                        forward(source + tile * side * size, pitch, target + tile * size, right_apart)
+                        forward(
+                            source + tile * side * size, top, target + tile * size, pitch, image_height, zeros,
+                            masks + tile // lanes * (side + 1) * 8, right_apart,
+                        )  # fmt: skip
                     tile_row += 1
                 if filled < vectors * lanes:  # what this reaches of the next channel is written after it
                     blank(right + (channel * right_pitch + filled) * size, right_apart)

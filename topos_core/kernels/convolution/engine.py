@@ -30,7 +30,7 @@ COPIED_ROWS: Final = 24
 """Rows of an item from which on its panel of the right operand is copied first, where a copy is read faster."""
 PAGE_BYTES: Final = 4096
 FAR_BYTES: Final = 1 << 20
-"""Of a group's left operand: from here on it comes from behind the second-level cache, and is asked for ahead."""
+"""Of a group's left operand, an image or a result: from here on it lies behind the second-level cache, and is asked for ahead."""
 ITEMS_PER_THREAD: Final = 4
 """How finely work is cut, so that a late worker costs little."""
 THREAD_FLOPS: Final = 400_000
@@ -68,6 +68,11 @@ class Operands(NamedTuple):
     taps: int = 0
     taps_scale: int = 0
     taps_shift: int = 0
+
+
+def asks_to_write(result_bytes: int) -> bool:
+    """Tells whether tiles ask for the lines that they will write: a small result is in the second-level cache already."""
+    return host().waits_for_lines and result_bytes >= FAR_BYTES
 
 
 class Cut(NamedTuple):
@@ -228,7 +233,7 @@ class Engine:
         return {
             "items": items * splits, "splits": splits, "split_rows": part, "chunks": chunks, "depth": depth,
             "positions": positions, "chunk_positions": vectors * self.lanes, "right_chunk": vectors * self.lanes, "pitch": pitch, "width": width,
-            "mode": mode, "fused": int(not self._spreads(mode)),
+            "mode": mode, "out_ahead": int(mode == RUNS and asks_to_write(self._result_bytes())), "fused": int(not self._spreads(mode)),
             "activation": self.spreading.address if self.spreading else 0, "sums_at": sums_at,
             "copied_at": sums_at + self._sums_bytes(),
         }  # fmt: skip
@@ -264,6 +269,11 @@ class Engine:
     def _lane_bytes(self) -> int:
         """Counts what one register's lanes need in the tables of places: two runs, or one word per lane."""
         return max(32, 8 * self.lanes)
+
+    def _result_bytes(self) -> int:
+        return (
+            self.problem.batch * self.problem.groups * self.problem.rows * self.problem.positions * self.dtype.itemsize
+        )
 
     def _sums_bytes(self) -> int:
         shapes = self.tiles

@@ -76,7 +76,8 @@ class Separable(Engine):
         values.update(
             # rows are not split: every part would make the right operand anew
             items=self.problem.batch * values["depth"] * chunks, splits=1, split_rows=self.problem.rows, chunks=chunks,
-            chunk_positions=positions, right_chunk=positions, copied_offsets=address_of(made), slot_bytes=slot,
+            # asking for lines of the result gains nothing beside what is made meanwhile
+            out_ahead=0, chunk_positions=positions, right_chunk=positions, copied_offsets=address_of(made), slot_bytes=slot,
             **self._places(values["runs_at"], positions),
         )  # fmt: skip
         produced = {

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from topos_core.kernels.convolution.engine import FAR_BYTES, UNBOUNDED
 from topos_core.kernels.convolution.geometry import Problem, planes
 from topos_core.kernels.convolution.plane_copy import copy_block, residues_of
 from topos_core.kernels.convolution.tables import width_table
@@ -142,11 +143,11 @@ def transformed(left: np.ndarray, convolution: Problem, form: Form) -> np.ndarra
 
 
 class Cut(NamedTuple):
-    """One way to do the work: workers, argument blocks without addresses, bytes of a slot and of everything."""
+    """One way to do the work: workers, argument blocks without addresses (None where nothing is copied), bytes of a slot and of all."""
 
     threads: int
     block: array[int]
-    copy: array[int]
+    copy: array[int] | None
     slot_bytes: int
     scratch_bytes: int
 
@@ -175,7 +176,9 @@ class Winograd:
         self.activation = kernel("activation", dtype, activation) if activation != "none" else None
         self.limits = np.array(limits, self.dtype)
         self.residual_last = residual_last
-        self.cuts: Known[tuple[int, tuple[int, ...], tuple[int, ...]], Cut] = Known()
+        self.cuts: Known[tuple[int, tuple[int, ...], tuple[int, ...], bool], Cut] = Known()
+        self.every, self.present = (self._masks(width) for width in (None, convolution.image[2]))
+        self.zeros = np.zeros((form.side + 1) * self.lanes, self.dtype)
         self.pitches: dict[int, np.ndarray] = {}
 
     def run(
@@ -195,17 +198,16 @@ class Winograd:
             threads: How many workers may take part.
             planes: Address of the image's planes where it lies in such (`reads_planes`); 0 where it does not.
         """
-        cut = self.cuts.get((threads, image, out)) or self.cuts.keep(
-            (threads, image, out), self._cut(threads, image, out)
-        )
-        scratch = Scratch(cut.slot_bytes * cut.threads if planes else cut.scratch_bytes)
+        key = (threads, image, out, planes != 0)
+        cut = self.cuts.get(key) or self.cuts.keep(key, self._cut(*key))
+        scratch = Scratch(cut.scratch_bytes)
         checks = np.zeros((cut.threads, 64 // self.dtype.itemsize), self.dtype)
-        laid, block = planes, array("q", cut.block)
-        if not planes:
-            laid, copy = scratch.address + cut.slot_bytes * cut.threads, array("q", cut.copy)
-            copy[_P["x"]], copy[_P["planes"]] = addresses[0], laid
+        read, block = planes or addresses[0], array("q", cut.block)
+        if cut.copy is not None:
+            read, copy = scratch.address + cut.slot_bytes * cut.threads, array("q", cut.copy)
+            copy[_P["x"]], copy[_P["planes"]] = addresses[0], read
             launch(self.copier, copy, cut.threads)
-        block[_W["planes"]], block[_W["scratch"]], block[_W["checks"]] = laid, scratch.address, address_of(checks)
+        block[_W["image"]], block[_W["scratch"]], block[_W["checks"]] = read, scratch.address, address_of(checks)
         for name, address in zip(("left", "scale", "shift", "residual", "out"), addresses[1:], strict=True):
             block[_W[name]] = address
         launch(self.kernel, block, cut.threads)
@@ -216,7 +218,8 @@ class Winograd:
         laid = self.planes
         return (laid.pitch, laid.channel) == (margins.pitch, margins.plane) and self._slack() <= margins.behind
 
-    def _cut(self, threads: int, image: tuple[int, ...], out: tuple[int, ...]) -> Cut:
+    def _cut(self, threads: int, image: tuple[int, ...], out: tuple[int, ...], laid: bool) -> Cut:
+        """Cuts the work; `laid` says that the image lies in planes."""
         rows = self._block_rows(threads)
         tile_rows = self.problem.batch * self.down
         items = -(-tile_rows // rows)
@@ -233,16 +236,48 @@ class Winograd:
         sums_at = right_at + self._right_bytes(rows)
         words = {
             "items": items, "splits": splits, "split_rows": part, "tile_rows": tile_rows, "block_rows": rows, "down": self.down, "across": self.across,
-            "rows": self.problem.rows, "channels": self.problem.channels, "plane": self.planes.channel,
-            "pitch": self.planes.pitch, "tiles": address_of(self.table), "offsets": address_of(offsets),
+            "rows": self.problem.rows, "channels": self.problem.channels, "tiles": address_of(self.table), "offsets": address_of(offsets),
             "right_pitch": pitch, "out_batch": out[0], "out_row": out[2], "out_height": out[4],
             "height": self.problem.result[1], "width": self.problem.result[2],
             "residual_last": int(self.residual_last), "limits": address_of(self.limits),
             "activation": self.activation.address if self.activation else 0, "slot_bytes": slot,
             "right_at": right_at, "sums_at": sums_at, "lines_at": sums_at + self._sums_bytes(rows),
         }  # fmt: skip
+        in_place = host().masked and (image[4] == 1 or self.problem.image[2] == 1)
+        words |= self._image_words(image) if in_place and not laid else self._plane_words()
+        if in_place or laid:
+            return Cut(workers, template(WINOGRAD, words), None, slot, slot * workers)
         copy = copy_block(self.padded, self.planes, self.residues, image)
         return Cut(workers, template(WINOGRAD, words), copy, slot, slot * workers + self._plane_bytes())
+
+    def _image_words(self, image: tuple[int, ...]) -> dict[str, int]:
+        """Tells how an image is read where it is: rows and columns outside of it are zeros."""
+        batch, channel, _, height, _ = image
+        _, down, across = self.problem.windows
+        size = self.problem.batch * self.problem.channels * self.problem.image[1] * self.problem.image[2]
+        far = size * self.dtype.itemsize >= FAR_BYTES
+        return {
+            "image_batch": batch, "image_channel": channel, "pitch": height, "image_height": self.problem.image[1],
+            "row_low": down.low, "column_low": across.low, "masks": address_of(self.present),
+            "zeros": address_of(self.zeros),
+            "asked": max(0, self.form.side * height * self.dtype.itemsize) if far else 0,
+        }  # fmt: skip
+
+    def _plane_words(self) -> dict[str, int]:
+        plane = self.planes.channel
+        return {
+            "image_batch": self.problem.channels * plane, "image_channel": plane, "pitch": self.planes.pitch,
+            "image_height": UNBOUNDED, "masks": address_of(self.every), "zeros": address_of(self.zeros),
+        }  # fmt: skip
+
+    def _masks(self, width: int | None) -> np.ndarray:
+        """Gives i64[registers of tiles, side + 1]: the columns that exist of those that a tile's registers read; all for None."""
+        side, lanes = self.form.side, self.lanes
+        registers = -(-self.across // lanes)
+        first = np.arange(registers)[:, None] * side * lanes + np.arange(side + 1) * lanes
+        columns = first[:, :, None] + np.arange(lanes) - self.problem.windows[2].low
+        flags = (columns >= 0) & (columns < width) if width is not None else np.ones_like(columns, bool)
+        return np.ascontiguousarray((flags.astype(np.int64) << np.arange(lanes)).sum(2))
 
     def _block_rows(self, threads: int) -> int:
         """Chooses how many tile rows an item holds: cached, enough items for everybody, lanes as full as can be."""

@@ -75,6 +75,7 @@ CONTRACTION: Final = (
     "width",  # positions of an image row that exist
     "out",
     "out_batch", "out_group", "out_row", "out_depth", "out_height", "out_width",  # elements
+    "out_ahead",  # 1 where the lines that a tile writes are asked for before it runs; for the mode RUNS
     "scale",  # address of [groups * rows]
     "shift",  # address of [groups * rows]
     "residual",  # laid out as `out` but for the rows; 0 for nothing
@@ -125,9 +126,14 @@ WINOGRAD: Final = (
     "rows", "channels",
     "splits",  # parts of the rows per block of tile rows: an item each
     "split_rows",  # rows per part
-    "planes",  # address of [batch, channels, plane]
-    "plane",  # elements of one
-    "pitch",  # elements between its rows
+    "image",  # address of the image, or of the planes that it lies in
+    "image_batch", "image_channel",  # elements
+    "pitch",  # elements between its rows; columns are dense
+    "image_height",  # rows that exist; above the first one and below the last one stand zeros
+    "row_low", "column_low",  # rows and columns of zeros before the image's
+    "asked",  # bytes of a row of tiles that are asked for a channel ahead, 0 where the image is small
+    "masks",  # address of i64[registers of tiles, side + 1]: which columns exist, a word for each register of columns that a tile reads
+    "zeros",  # address of as many zeros as a row of tiles reads columns
     "left",  # address of [rows / tall, products, channels, tall]
     "tiles",  # as in `CONTRACTION`
     "offsets",  # address of i64[channels]: multiples of `right_pitch`

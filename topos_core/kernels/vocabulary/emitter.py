@@ -164,10 +164,11 @@ class Emitter:
         )
         kept.set_metadata("nontemporal", self.builder.module.add_metadata([ir.Constant(INT32, 1)]))
 
-    def prefetch(self, place: Any) -> None:
-        """Asks for the cache line at a pointer, which need not be memory of ours, into the second-level cache."""
+    def prefetch(self, place: Any, *, writes: bool = False) -> None:
+        """Asks for the cache line at a pointer, which need not be memory of ours: into the second-level cache, or to write to it."""
         place = self.builder.bitcast(place, ir.IntType(8).as_pointer())
-        arguments = [place, *(ir.Constant(INT32, word) for word in (0, 2, 1))]  # to read, not nearest, data
+        words = (1, 3, 1) if writes else (0, 2, 1)  # to read or write, how near, data
+        arguments = [place, *(ir.Constant(INT32, word) for word in words)]
         self.builder.call(declared(self.builder, "llvm.prefetch.p0", ir.VoidType(), arguments), arguments)
 
     @property

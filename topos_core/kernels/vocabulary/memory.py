@@ -12,6 +12,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from topos_core.kernels.vocabulary.emitter import Emitter
 from topos_core.kernels.vocabulary.scalar import SCALARS, Scalar
 
 INT64 = ir.IntType(64)
@@ -147,6 +148,24 @@ def settled(builder: Any) -> None:
 
 settle = intrinsic(_settle)
 """`settle()` waits until other threads see what was streamed: such stores are ordered by nothing else."""
+
+
+def _asking(*, writes: bool) -> Any:
+    def ask(context: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            emitter = Emitter(builder, ir.IntType(8))
+            emitter.prefetch(builder.inttoptr(arguments[0], emitter.type.as_pointer()), writes=writes)
+            return context.get_dummy_value()
+
+        return types.void(types.int64), generate
+
+    return intrinsic(ask)
+
+
+ask = _asking(writes=False)
+"""`ask(address)` asks for the cache line at an address, which need not be memory of ours."""
+ask_to_write = _asking(writes=True)
+"""The same in order to write to it."""
 
 
 def _call(context: Any, function: Any, first: Any, second: Any) -> Any:

@@ -22,38 +22,25 @@ from topos_core.kernels.vocabulary.rows import low_bits, with_arity
 from topos_core.kernels.vocabulary.scalar import Scalar
 
 
-def forward(host: Host, scalar: Scalar, side: int) -> Any:
-    """Makes `forward(source, pitch, target, apart)`: a register of tiles of a plane whose rows stand `pitch` elements apart.
+def forward(host: Host, scalar: Scalar, side: int, parts: int = 1) -> Any:
+    """Makes `forward(source..., row..., target..., pitch, height, zeros, masks, apart)`: a register of tiles of an image.
 
-    Operand k of every tile goes to `target` + k * `apart` bytes. Reads side * lanes + 2 columns of side + 2 rows.
+    Operand k of every tile goes to `target` + k * `apart` bytes. `source` is the tiles' first row, which is the image's `row`; rows
+    outside of `height` are read at `zeros` instead. Rows stand `pitch` elements apart. `masks` is the address of
+    i64[side / parts + 1]: which columns exist, of as many registers of columns, where the machine has masked loads. With two
+    parts, each gives half a register of tiles; the second target stands at most half a register behind the first.
     """
+    numbered = [f"{name}{part}" for name in ("source", "row", "target") for part in range(parts)]
+    names = [*numbered, "pitch", "height", "zeros", "masks", "apart"]
 
-    def transform(context: Any, source: Any, pitch: Any, target: Any, apart: Any) -> Any:
+    def transform(context: Any, *_: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            source, pitch, target, apart = arguments
-            _Transform(builder, host, scalar, side).forward((source,), pitch, (target,), apart)
+            _Transform(builder, host, scalar, side).forward(dict(zip(names, arguments, strict=True)), parts)
             return context.get_dummy_value()
 
-        return types.void(types.int64, types.int64, types.int64, types.int64), generate
+        return types.void(*(types.int64,) * len(names)), generate
 
-    return intrinsic(transform)
-
-
-def forward_pair(host: Host, scalar: Scalar, side: int) -> Any:
-    """Makes `forward_pair(source, other, pitch, target, beside, apart)`: half a register of tiles from each of two rows of tiles.
-
-    The second row's operands go to `beside` + k * `apart` bytes, which stands at most half a register behind `target`.
-    """
-
-    def transform(context: Any, source: Any, other: Any, pitch: Any, target: Any, beside: Any, apart: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            source, other, pitch, target, beside, apart = arguments
-            _Transform(builder, host, scalar, side).forward((source, other), pitch, (target, beside), apart)
-            return context.get_dummy_value()
-
-        return types.void(*(types.int64,) * 6), generate
-
-    return intrinsic(transform)
+    return with_arity(transform, ["context", *names])
 
 
 def blank(host: Host, scalar: Scalar, side: int) -> Any:
@@ -124,22 +111,40 @@ class _Transform:
     def __init__(self, builder: Any, host: Host, scalar: Scalar, side: int) -> None:
         self.side, self.tile = side, side + OVERLAP
         self.builder, self.scalar, self.lanes = builder, scalar, host.lanes(scalar.name)
+        self.masked = host.masked
         self.emitter = Emitter(builder, ir.VectorType(scalar.llvm, self.lanes))
         self.half = Emitter(builder, ir.VectorType(scalar.llvm, self.lanes // 2))
 
-    def forward(self, sources: Sequence[Any], pitch: Any, targets: Sequence[Any], apart: Any) -> None:
-        rows = [
-            self._taken_apart([self.element(source, self.times(pitch, k)) for source in sources])
-            for k in range(self.tile)
-        ]
-        across = [self._operands(row) for row in rows]
+    def forward(self, given: Mapping[str, Any], parts: int) -> None:
+        pitch, apart = given["pitch"], given["apart"]
+        sources, rows, targets = ([given[f"{name}{k}"] for k in range(parts)] for name in ("source", "row", "target"))
+        masks = self._masks(given["masks"], self.side // parts + 1)
+        lines = []
+        for k in range(self.tile):
+            places = []
+            for source, row in zip(sources, rows, strict=True):
+                inside = self.builder.icmp_unsigned("<", self.builder.add(row, self._number(k)), given["height"])
+                place = self.builder.add(
+                    source, self.builder.mul(self.times(pitch, k), self._number(self.scalar.bytes))
+                )
+                places.append(self._pointer(self.builder.select(inside, place, given["zeros"])))
+            lines.append(self._taken_apart(places, masks))
+        across = [self._operands(line) for line in lines]
         for column in range(self.tile):
             for row, value in enumerate(self._operands([each[column] for each in across])):
                 away = self.times(apart, self.tile * row + column)
                 self.store_at(value, targets[0], away)
-                if len(targets) == 2:
+                if parts == 2:
                     upper = self._shuffle(value, value, range(self.lanes // 2, self.lanes))
                     self.half.store(upper, self._pointer(self.builder.add(targets[1], away)))
+
+    def _masks(self, address: Any, count: int) -> list[Any]:
+        """Loads flags of columns; None each on a machine without masked loads, whose images lie in planes."""
+        if not self.masked:
+            return [None] * count
+        words = self.builder.inttoptr(address, INT64.as_pointer())
+        loads = [self.builder.load(self.builder.gep(words, [self._number(k)])) for k in range(count)]
+        return [self.emitter.mask(bits) for bits in loads]
 
     def results(self, sources: Sequence[Any], apart: Any, tiles: Any, checks: Any) -> list[list[Any]]:
         """Gives the rows of results, each as registers of columns in order."""
@@ -234,30 +239,31 @@ class _Transform:
     def _scaled(self, factor: float, x: Any, y: Any) -> Any:
         return self.emitter.fma(self.emitter.constant(factor), x, y)
 
-    def _taken_apart(self, rows: Sequence[Any]) -> list[Any]:
+    def _taken_apart(self, rows: Sequence[Any], masks: Sequence[Any]) -> list[Any]:
         """Loads columns side * lane + j of a row for j of a tile; of two rows, each fills half of the lanes."""
         each = self.side // len(rows)
-        loads = [
-            self.emitter.load(self.builder.gep(row, [self._number(k * self.lanes)]))
-            for row in rows
-            for k in range(each)
-        ]
+        read = [[self._columns(row, k, masks[k]) for k in range(each + 1)] for row in rows]
+        loads = [value for line in read for value in line[:each]]
         even, odd = (
             [self._every_second(loads[k], loads[k + 1], first) for k in range(0, self.side, 2)] for first in range(2)
         )
         found = [even[0], odd[0]]
         if self.side == 4:
             found = [self._every_second(half[0], half[1], first) for first in range(2) for half in (even, odd)]
-        return found + [self._next(found[j], rows, each * self.lanes + j) for j in range(OVERLAP)]
+        return found + [self._next(found[j], [line[each] for line in read], j) for j in range(OVERLAP)]
 
-    def _next(self, values: Any, rows: Sequence[Any], column: int) -> Any:
-        """Moves lanes on by one tile; the last lane of each row comes from memory."""
+    def _columns(self, row: Any, k: int, mask: Any) -> Any:
+        place = self.builder.gep(row, [self._number(k * self.lanes)])
+        return self.emitter.load(place) if mask is None else self.emitter.masked_load(place, mask)
+
+    def _next(self, values: Any, behind: Sequence[Any], column: int) -> Any:
+        """Moves lanes on by one tile; the last lane of each row is that column of what the row has behind it."""
         places = list(range(1, self.lanes + 1))
-        last = ir.Constant(self.emitter.type, ir.Undefined)
-        for number, row in enumerate(rows):
-            element = self.builder.load(self.builder.gep(row, [self._number(column)]))
-            last = self.builder.insert_element(last, element, ir.Constant(ir.IntType(32), number))
-            places[(number + 1) * self.lanes // len(rows) - 1] = self.lanes + number
+        places[-1] = self.lanes + column
+        last = behind[0]
+        if len(behind) == 2:
+            last = self._shuffle(behind[0], behind[1], [column, self.lanes + column, *(column,) * (self.lanes - 2)])
+            places[self.lanes // 2 - 1], places[-1] = self.lanes, self.lanes + 1
         return self._shuffle(values, last, places)
 
     def _put_together(self, values: Sequence[Any]) -> list[Any]:
