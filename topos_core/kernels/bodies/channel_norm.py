@@ -11,9 +11,8 @@ from typing import Any
 
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import NORM
-from topos_core.kernels.vocabulary.channel_factors import channel_factors
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, reader, settle, smaller, storer
+from topos_core.kernels.vocabulary.memory import loader, reader, settle, smaller, square_root, storer
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.sharing import take
@@ -28,7 +27,7 @@ def kernel(host: Host, dtype: str) -> Any:
     """Makes the kernel (block, worker) of a `NORM` block; scratch is three doubles."""
     scalar, double = SCALARS[dtype], SCALARS["f64"]
     size, number, wide = scalar.bytes, scalar.numba, double.numba
-    factor_of, summand_of = channel_factors(scalar)
+    load = loader(scalar)
     load_double, store_double = loader(double), storer(double)
     add_up = row_totals(host, scalar, lambda emitter, x, _: x, 1)
     add_up_spread = row_totals(host, scalar, spread_terms, 2)
@@ -39,6 +38,7 @@ def kernel(host: Host, dtype: str) -> Any:
         outer, channels, inner = get(args, "outer"), get(args, "channels"), get(args, "inner")
         sums = get(args, "scratch") + worker * get(args, "slot_bytes")
         count = wide(outer * inner)
+        epsilon = load_double(get(args, "epsilon"), 0)
         channel = take(args, worker)
         while channel < channels:
             for k in range(3):
@@ -61,14 +61,18 @@ def kernel(host: Host, dtype: str) -> Any:
             variance = 0.0 if variance < 0.0 else variance
             if load_double(sums, 2) == INFINITY:
                 variance = INFINITY  # the squares overflowed, as the recorded ones do
-            factor = factor_of(args, channel, variance)
-            summand = summand_of(args, channel, factor, off)
+            factor = 1.0 / square_root(variance + epsilon)
+            summand = 0.0
+            if get(args, "scale") != 0:
+                factor *= wide(load(get(args, "scale"), channel))
+            if get(args, "shift") != 0:
+                summand = wide(load(get(args, "shift"), channel))
             # an infinite element makes its own deviation NaN, not the mean
             store_double(
                 get(args, "mean"), channel, wide(center) + (off if center - center == center - center else 0.0)
             )
             store_double(get(args, "variance"), channel, variance)
-            factor_here, summand_here = number(factor), number(summand)
+            factor_here, summand_here = number(factor), number(summand - off * factor)
             for plane in range(outer):
                 at = (plane * channels + channel) * inner * size
                 normalise(

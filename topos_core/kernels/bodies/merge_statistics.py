@@ -11,9 +11,8 @@ from typing import Any
 
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import NORM
-from topos_core.kernels.vocabulary.channel_factors import channel_factors
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, reader, smaller, storer
+from topos_core.kernels.vocabulary.memory import loader, reader, smaller, square_root, storer
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.sharing import take
@@ -26,8 +25,7 @@ def kernel(host: Host, dtype: str) -> Any:
     """Makes the kernel (block, worker) of a `NORM` block; scratch is five f64 rows of a strip."""
     scalar, double = SCALARS[dtype], SCALARS["f64"]
     number, wide = scalar.numba, double.numba
-    store = storer(scalar)
-    factor_of, summand_of = channel_factors(scalar)
+    load, store = loader(scalar), storer(scalar)
     load_double, store_double = loader(double), storer(double)
     clear = row_map(host, double, (), lambda emitter, operands: operands[0], values=1)
     add_offset = row_map(host, double, (1, 1, 1, 1), _plus_offset, values=1)
@@ -42,7 +40,7 @@ def kernel(host: Host, dtype: str) -> Any:
         row_bytes = strip * inner * 8
         offset, plain = center + row_bytes, center + 2 * row_bytes
         squares, largest = center + 3 * row_bytes, center + 4 * row_bytes
-        total = wide(rows * inner)
+        total, epsilon = wide(rows * inner), load_double(get(args, "epsilon"), 0)
         item = take(args, worker)
         while item < get(args, "items"):
             begin = item * strip
@@ -93,8 +91,12 @@ def kernel(host: Host, dtype: str) -> Any:
                     overflow = 1  # only what lies between the blocks' centres overflowed
                 if overflow == 1:
                     variance = INFINITY  # squares that overflow make an infinite variance, as recorded
-                factor = factor_of(args, channel, variance)
-                summand = summand_of(args, channel, factor, moved)
+                factor = 1.0 / square_root(variance + epsilon)
+                summand = 0.0
+                if get(args, "scale") != 0:
+                    factor *= wide(load(get(args, "scale"), channel))
+                if get(args, "shift") != 0:
+                    summand = wide(load(get(args, "shift"), channel))
                 # an infinite element makes the offset NaN, not the mean
                 store_double(
                     get(args, "mean"), channel, middle + (moved if middle - middle == middle - middle else 0.0)
@@ -103,7 +105,7 @@ def kernel(host: Host, dtype: str) -> Any:
                 for i in range(channel * inner, (channel + 1) * inner):
                     store(get(args, "center"), i, number(middle))
                     store(get(args, "factor"), i, number(factor))
-                    store(get(args, "summand"), i, number(summand))
+                    store(get(args, "summand"), i, number(summand - moved * factor))
             item = take(args, worker)
 
     return merge
