@@ -36,7 +36,18 @@ def test_an_installed_wheel_shows_a_plan_in_the_browser(browser: Any, tmp_path: 
     venv.create(clean, with_pip=False)
     python = clean / "bin" / "python"
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(python),
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--no-compile",
+    ]
     subprocess.run([*pip, str(next(tmp_path.glob("*.whl")))], check=True, capture_output=True, env=environment)
     (site,) = (clean / "lib").glob("python*/site-packages")
     (site / "dependencies.pth").write_text(

@@ -13,7 +13,7 @@ from topos_core import nn
 
 
 def test_the_frame_of_a_cell_is_the_page_and_asks_nobody(
-    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, theme: str
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page_of = EntryPoint("html", "topos_web.export:html", "topos.exporters")
     monkeypatch.setattr(
@@ -22,19 +22,20 @@ def test_the_frame_of_a_cell_is_the_page_and_asks_nobody(
     plan = tp.plan(tp.trace(lambda x: nn.softmax(x * 2) + 1, tp.f32[8, 64]), cost="always")
     file = tmp_path / "cell.html"
     file.write_text(f"<!doctype html><title>cell</title>{plan._repr_html_()}")
-    context = browser.new_context(color_scheme=theme)
-    page = context.new_page()
+    page = browser.new_page()
     asked: list[str] = []
     faults: list[str] = []
     page.on("request", lambda r: asked.append(r.url.split(":")[0]))
     page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
     page.on("pageerror", lambda e: faults.append(str(e)))
-    page.goto(file.as_uri())
-    cell = page.frame_locator("iframe")
-    cell.locator('.entry[data-verdict="taken"]').click()
-    cell.locator('.sleeve[data-verdict="taken"]').first.wait_for(state="attached")
-    assert "softmax" in cell.get_by_test_id("why").inner_text()
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        page.goto(file.as_uri())
+        cell = page.frame_locator("iframe")
+        cell.locator('.entry[data-verdict="taken"]').click()
+        cell.locator('.sleeve[data-verdict="taken"]').first.wait_for(state="attached")
+        assert "softmax" in cell.get_by_test_id("why").inner_text()
     page.wait_for_timeout(300)  # the address would be written by now
     assert set(asked) <= {"file", "blob", "data", "about"}
     assert faults == []
-    context.close()
+    page.close()
