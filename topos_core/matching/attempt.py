@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from topos_core.matching.func import Form, Func, Kid, Map, composed, heads_within, parts_of, uncast, used
+from topos_core.matching.alike import is_cast_of, may_be, most_alike
+from topos_core.matching.func import Form, Func, Kid, Map, composed, parts_of, used
 from topos_core.matching.opening import opened, opens, regrouped, unrooted
 from topos_core.matching.symbol import Coefficient, power_of, quotient
 from topos_core.matching.template import Template
@@ -293,7 +294,7 @@ class Attempt:
         if wanted.func.kind == "hole":
             candidates = [k for k, kid in enumerate(kids) if kid.weight == weight]
         else:
-            candidates = [k for k, kid in enumerate(kids) if kid.weight == weight and _may_be(wanted.func, kid.func)]
+            candidates = [k for k, kid in enumerate(kids) if kid.weight == weight and may_be(wanted.func, kid.func)]
         several = len(candidates) > 1
         for k in self._ordered(candidates, wanted, kids, True):
             kid = kids[k]
@@ -314,7 +315,7 @@ class Attempt:
         if not order:
             return pairs, kids
         wanted, rest = order[0], order[1:]
-        candidates = [k for k, kid in enumerate(kids) if _may_be(wanted.func, kid.func)]
+        candidates = [k for k, kid in enumerate(kids) if may_be(wanted.func, kid.func)]
         several = len(candidates) > 1
         for k in self._ordered(candidates, wanted, kids, False):
             kid = kids[k]
@@ -341,7 +342,7 @@ class Attempt:
         return [*candidates[first:], *candidates[:first]]
 
     def _no_candidate(self, wanted: Kid, kids: list[Kid], product: bool) -> None:
-        cast = next((kid for kid in kids if _is_cast_of(wanted, kid)), None)
+        cast = next((kid for kid in kids if is_cast_of(wanted, kid)), None)
         if cast is not None:
             self.fail("kind", wanted, cast, cast.func)
             return
@@ -352,7 +353,7 @@ class Attempt:
 
     def _has_other_power(self, wanted: Kid, kids: list[Kid]) -> bool:
         """Fails where one of the operands is what is wanted to another power."""
-        looked_alike = [kid for kid in kids if kid.weight != wanted.weight and _may_be(wanted.func, kid.func)]
+        looked_alike = [kid for kid in kids if kid.weight != wanted.weight and may_be(wanted.func, kid.func)]
         for kid in looked_alike[:_POWERS]:
             mark, choices, failure = self._mark(), len(self.choices), self.failure
             fits = self.match(wanted.func, kid.func, kid.map) is not None
@@ -469,41 +470,8 @@ _POWERS = 3
 """Operands to another power that are looked into."""
 
 _EITHER_WAY = frozenset(("maximum", "minimum", "compare:eq", "compare:ne"))
-_EXTREMES = {"max", "min"}
 _RANKS = {"missing": 0, "kind": 1, "extra": 1}
 
 
 def _by_weight(term: tuple[int, int]) -> int:
     return term[1]
-
-
-def most_alike(wanted: Kid, kids: Sequence[Kid], product: bool) -> Kid:
-    """Gives the operand that looks most like what is wanted: in a product to the same power, then of the same kind, then by what
-    lies below.
-    """
-    func, heads = wanted.func, heads_within(wanted.func)
-
-    def alike(kid: Kid) -> tuple[bool, bool, int]:
-        power = product and kid.weight == wanted.weight
-        return power, kid.func.kind == func.kind, (heads_within(kid.func) & heads).bit_count()
-
-    return max(kids, key=alike)
-
-
-def _is_cast_of(wanted: Kid, kid: Kid) -> bool:
-    """Says whether an operand is what a template needs but for a cast, of it or of its root."""
-    inner, weight = uncast(kid.func), kid.weight
-    if inner is kid.func:
-        return False
-    if inner.kind == "product" and len(inner.kids) == 1 and wanted.func.kind != "product":
-        (root,) = inner.kids
-        inner, weight = root.func, weight * root.weight
-    return bool(weight == wanted.weight) and (inner.kind, inner.name) == (wanted.func.kind, wanted.func.name)
-
-
-def _may_be(template: Func, func: Func) -> bool:
-    if template.kind == "hole":
-        return True
-    if func.kind != template.kind:
-        return func.adds_nothing and _may_be(template, func.kids[0].func)
-    return func.name == template.name or (template.kind == "reduce" and {template.name, func.name} == _EXTREMES)

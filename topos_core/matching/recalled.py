@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from topos_core.matching.attempt import Attempt, Equation, Failure, Far, Held, most_alike
+from topos_core.matching.alike import most_alike
+from topos_core.matching.attempt import Attempt, Equation, Failure, Far, Held
 from topos_core.matching.func import Func, Kid, Map
 from topos_core.matching.labelling import labelled
 from topos_core.matching.met import Met
