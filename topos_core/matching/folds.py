@@ -66,8 +66,8 @@ def _folds(context: Context) -> list[Fold]:
 
 def _every_fold(context: Context) -> list[Fold]:
     """Lists reductions of every grouping that leaves out what other patterns have."""
-    others = context.once(groupings)
-    return [fold for grouping in (others[0], *others[2:]) for fold in _of(context, grouping)]
+    every = context.once(groupings)
+    return [fold for grouping in every if grouping.excluded == every[0].excluded for fold in _of(context, grouping)]
 
 
 def _of(context: Context, grouping: Grouping) -> Iterator[Fold]:

@@ -96,12 +96,14 @@ def _aligned(view: View, map_: Map, attempt: Attempt, spare: Sequence[int] | Non
         offset, terms = (0, ((one, 1),)) if isinstance(one, int) else one
         if offset != view.offsets[k]:
             return None
-        own = sorted(((d.coefficients[k], i) for i, d in enumerate(digits) if d.coefficients[k]), reverse=True)
-        other = sorted(((c, attempt.root_of(d)) for d, c in terms), reverse=True)
+        own = [(d.coefficients[k], i) for i, d in enumerate(digits) if d.coefficients[k]]
+        other = [(c, attempt.root_of(d)) for d, c in terms]
+        own.sort(key=_size, reverse=True)
+        other.sort(key=_size, reverse=True)
         if any(i in used for _, i in own):
             return None
         used.update(i for _, i in own)
-        zipped = all(c >= 0 for c, _ in (*own, *other)) and _zipped(own, other, view, attempt, parts)
+        zipped = _zipped(own, other, view, attempt, parts)
         if not zipped and (spare is None or not _paired(own, other, view, attempt, parts)):
             return None
     if len(used) != len(digits) and (spare is None or not _spread(view, used, spare, attempt, parts)):
@@ -115,12 +117,17 @@ def _aligned(view: View, map_: Map, attempt: Attempt, spare: Sequence[int] | Non
     return parts
 
 
+def _size(term: tuple[int, int]) -> tuple[int, int]:
+    return abs(term[0]), term[1]
+
+
 def _zipped(
     own: list[tuple[int, int]], other: list[tuple[int, int]], view: View, attempt: Attempt, parts: list[list[Part]]
 ) -> bool:
     """Cuts two mixed-radix numbers that must be equal into common stretches, least significant first.
 
-    Digits that overlap (a sliding window) are no mixed-radix number, and nothing tells them apart.
+    A digit that counts backwards does so on both sides, from one offset. Digits that overlap (a sliding window) are no
+    mixed-radix number, and nothing tells them apart.
     """
     digits = view.digits
     least = 1
@@ -129,13 +136,13 @@ def _zipped(
     while left and right:
         extent, weight, index = left.pop()
         size, coefficient, digit, below = right.pop()
-        if weight != coefficient or weight < least:
+        if weight != coefficient or abs(weight) < least:
             return False
         step = min(extent, size)
         if extent % step or size % step:
             return False
         parts[index].insert(0, Part(step, digit, below))
-        least = weight * step
+        least = abs(weight) * step
         if extent > step:
             left.append((extent // step, weight * step, index))
         if size > step:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.core.patterns.check import check, check_not, searched
+from topos_core import erf, observe
 
 X = {"x": "f32[4,6]"}
 
@@ -74,3 +75,23 @@ def test_two_reductions_are_not_one():
     found = [match for match in pool.matches if match.pattern == "reduction_elementwise"]
     assert all(sum(step.op in ("max", "min") for step in match.facts.steps) == 1 for match in found)
     assert found
+
+
+def normalised(x):
+    """Divides by a deviation with epsilon outside of the root: a layer norm for none but this pattern. The variance is read."""
+    centred = x - x.mean(-1, keepdims=True)
+    variance = (centred * centred).mean(-1, keepdims=True)
+    observe(variance, "variance")
+    return centred / (np.sqrt(variance) + 1e-3)
+
+
+def gelu_beside(x):
+    return normalised(x), 0.5 * x * (1.0 + erf(x * 0.7071067811865476))
+
+
+@pytest.mark.parametrize("program", [normalised, gelu_beside])
+def test_what_ends_where_it_is_observed_is_found_whatever_else_the_program_holds(program):
+    tape, pool = searched(program, X)
+    (observed,) = (row.value for row in tape.observations if row.name == "variance")
+    roots = [match.root for match in pool.matches if match.pattern == "reduction_elementwise"]
+    assert observed in roots
