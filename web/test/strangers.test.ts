@@ -30,6 +30,13 @@ describe('an address', () => {
     expect([view.unfolded, view.shown, view.consumer, view.fidelity, view.machine, view.ignore, view.beside, view.file].every((one) => one === undefined)).toBe(true);
     expect(leftOut(strange)).toContain('consumer=zzz; fidelity=low');
   });
+  it('is told each once, and never at the length of the page', () => {
+    expect(leftOut(['plan=', 'plan=', 'open=x'])).toBe('Not here, and left out of the address: plan=; open=x');
+    expect(leftOut(['a'.repeat(60_000)]).length).toBeLessThan(200);
+    const many = leftOut(Array.from({ length: 5000 }, (_, k) => `open=+${k}`));
+    expect(many).toContain('open=+11; 4988 more');
+    expect(many).not.toContain('open=+12');
+  });
   it('compares with a plan that there is', () => {
     const plans = [{ id: 'a', previous: true }, { id: 'b' }] as unknown as PlanState[];
     for (const compare of [undefined, 'b', 'a@previous']) expect(vetPlans({ compare }, plans, 'a').strange).toEqual([]);

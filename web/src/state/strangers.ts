@@ -3,6 +3,7 @@
 import type { Plan, PlanState, Skeleton } from '../data/document';
 import type { Model } from '../data/model';
 import type { Tree } from '../data/scopes';
+import { clip } from '../layout/measure';
 import { read, write, type View } from './url';
 
 /** An address without what is not here, and the words for that. */
@@ -50,9 +51,16 @@ export function vetView(view: View, { skeleton, tree, model, plan }: { skeleton:
   };
 }
 
-/** The words for all that was left out. */
+/** Letters of one of them, and how many of them, that are told. */
+const LONGEST = 120;
+const MOST = 12;
+
+/** The words for all that was left out, each once; what would take the page's room is shortened. */
 export function leftOut(strange: readonly string[]): string {
-  return `Not here, and left out of the address: ${strange.join('; ')}`;
+  const each = [...new Set(strange)];
+  const told = each.slice(0, MOST).map((one) => clip(one, LONGEST));
+  const more = each.length > MOST ? [`${each.length - MOST} more`] : [];
+  return `Not here, and left out of the address: ${[...told, ...more].join('; ')}`;
 }
 
 const LISTS: ReadonlySet<string> = new Set(['open', 'shown', 'observe', 'ignore', 'beside', 'off', 'show', 'tree', 'place']);
