@@ -67,6 +67,24 @@ def test_what_an_address_names_that_is_not_here_is_told_and_left_out(open_page: 
     assert "plan=" in page.evaluate("location.hash")
 
 
+def test_an_address_given_while_the_page_is_about_to_write_its_own_is_followed(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    page.wait_for_function("() => location.hash.includes('plan=')")
+    for value in (99999, 88888, 77777):
+        page.evaluate(
+            """value => new Promise(resolve => {
+              document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '+', bubbles: true}));
+              setTimeout(() => {  // both are due when this ends: the reader's address, then the page's own, then what tells of the first
+                for (const end = performance.now() + 300; performance.now() < end;);
+                setTimeout(resolve, 200);
+              }, 30);
+              setTimeout(() => { location.hash = `sel=o:${value}`; }, 60);
+            })""",
+            value,
+        )
+        expect(page.get_by_test_id("notice")).to_contain_text(f"sel=o:{value}")
+
+
 def test_an_address_far_outside_shows_some_of_the_drawing(open_page: Open) -> None:
     page, *_ = open_page(norms())
     at_rest(page)

@@ -18,6 +18,8 @@ export class Loading {
   /** Whether values mean something else from here on. */
   private renumber = false;
   private wanted: View = {};
+  /** The address that the page read or wrote last: another one is the reader's, who is about to be followed there. */
+  address = '';
   /** What the address names that is not here, as it is found on the way. */
   private strange: string[] = [];
   private turn = 0;
@@ -197,6 +199,7 @@ export class Loading {
 
   /** Takes what an address asks for. */
   private want(fragment: string): void {
+    this.address = fragment;
     this.wanted = read(fragment);
     this.strange = unread(fragment);
     this.viewer.asks(this.wanted);
@@ -233,7 +236,10 @@ export class Loading {
   /** Goes where the address says, which the reader changed on the same page. */
   private async follow(): Promise<void> {
     const { viewer } = this;
-    if (location.hash === viewer.url()) return;
+    if (location.hash === viewer.url()) {
+      this.address = location.hash;
+      return;
+    }
     this.want(location.hash);
     if (this.wanted.plan && this.wanted.plan !== viewer.planId) {
       const shown = viewer.planId;
