@@ -119,8 +119,21 @@ def _explain_target(target: Target, arguments: argparse.Namespace, terminal: Ter
         told += len(regions)
     if not told and status == OK:
         where = ":".join(str(part) for part in (relative, target.line, target.column) if part is not None)
-        terminal.message(f"nothing was recognised at {where}: its ops run as recorded")
+        documents = (entry["document"] for entry in reply["entries"])
+        stands = target.line is None or any(_has_ops(document, relative, target) for document in documents)
+        terminal.message(
+            f"nothing was recognised at {where}: its ops run as recorded" if stands else f"no op comes from {where}"
+        )
     return status
+
+
+def _has_ops(document: Mapping[str, Any], path: str, target: Target) -> bool:
+    """Says whether an expression on the way to an op stands at the line, and at the column where one is asked for."""
+    fields = "line", "column", "end_line", "end_column"
+    return any(
+        document["paths"][at] == path and _stands(dict(zip(fields, places, strict=True)), target)
+        for at, *places, _, _ in document["frames"]
+    )
 
 
 def _refuse_phases(subject: str, arguments: argparse.Namespace) -> None:
@@ -156,11 +169,12 @@ def _check_place(target: Target, text: str) -> None:
 
 def _covers(region: Mapping[str, Any], path: str, target: Target) -> bool:
     """Says whether one of a region's expressions stands at the line, and at the column where one is asked for."""
+    return any(span["path"] == path and _stands(span, target) for span in region["spans"])
+
+
+def _stands(span: Mapping[str, Any], target: Target) -> bool:
     line = target.line
-    return line is not None and any(
-        span["path"] == path and span["line"] <= line <= span["end_line"] and _in_columns(span, target)
-        for span in region["spans"]
-    )
+    return line is not None and span["line"] <= line <= span["end_line"] and _in_columns(span, target)
 
 
 def _in_columns(span: Mapping[str, Any], target: Target) -> bool:

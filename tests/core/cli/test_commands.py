@@ -291,7 +291,7 @@ def test_explain_tells_of_a_line_and_of_a_pattern(project, capsys):
     assert re.search(r"\n +calls before: \d+ calls \(counted\)\n +calls after: 1 call \(counted\)\n", out)
     at_the_reader = check(capsys, "explain", "model.py:observed:16", "--cost", "always")
     assert "blocked" in at_the_reader
-    check(capsys, "explain", "model.py:plain:2", err="nothing was recognised at model.py:2")
+    check(capsys, "explain", "model.py:plain:2", err="no op comes from model.py:2")
     assert "Recognises" in check(capsys, "explain", "convolution")
 
 
