@@ -95,5 +95,5 @@ def machine_from(data: Mapping[str, Any]) -> Machine:
         return Machine(**fields, recorded=recorded)
     except (KeyError, TypeError) as error:
         raise ConfigurationError(
-            f"a machine profile cannot be read: {error}; calibrate anew with `topos doctor --calibrate`", code="TP501"
+            f"a machine profile cannot be read: {error}; have it written anew", code="TP501"
         ) from None

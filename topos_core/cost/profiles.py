@@ -115,7 +115,7 @@ def derived_host() -> Machine:
         _REFERENCE,
         name="host",
         title=f"not calibrated: the figures of reference for {width * 32}-bit vectors",
-        source="derived from the reference profile and this host's vector width; `topos doctor --calibrate` measures it",
+        source="derived from the reference profile and this host's vector width; not measured",
         flops_per_second={dtype: rate * scale for dtype, rate in _REFERENCE.flops_per_second.items()},
         transcendental_seconds={dtype: t / scale for dtype, t in _REFERENCE.transcendental_seconds.items()},
         vector_registers=32 if width == 16 else 16,
