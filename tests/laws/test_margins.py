@@ -15,6 +15,8 @@ import topos_core.plan.liveness as walking
 from tests.laws.test_arena import check
 from topos_core import nn
 from topos_core.document.formats.text import spared
+from topos_core.kernels.convolution import offering
+from topos_core.kernels.host import host
 from topos_core.kernels.watching import watching
 
 RANDOM = np.random.default_rng(0)
@@ -72,8 +74,15 @@ def chain(weights: list[np.ndarray]) -> Callable[[Any], Any]:
     return program
 
 
+@pytest.fixture
+def without_masks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans for a machine without masked loads, where Winograd's tiles read planes; on this one they read them too."""
+    monkeypatch.setattr(offering, "masked_on", lambda machine: False)
+
+
 @pytest.mark.parametrize("extent", [5, 7, 8, 13, 15, 16, 17, 28])
 @pytest.mark.parametrize("channels", [3, 16])
+@pytest.mark.usefixtures("without_masks")
 def test_a_chain_of_convolutions_keeps_its_bits(channels: int, extent: int) -> None:
     plans = both(chain(stack(channels, 3)), (2, channels, extent, extent + 1))
     assert in_planes(plans[0]) == 2
@@ -81,15 +90,19 @@ def test_a_chain_of_convolutions_keeps_its_bits(channels: int, extent: int) -> N
     check(plans[0].data, [drawn(2, channels, extent, extent + 1)])
 
 
-def test_no_kernel_of_the_chain_but_the_first_copies_its_image() -> None:
-    plans = both(chain(stack(16, 4, 5)), (1, 16, 20, 20))
+@pytest.mark.parametrize(("size", "off"), [(3, ()), (3, ("winograd",)), (5, ())])
+@pytest.mark.usefixtures("without_masks")
+def test_no_kernel_of_the_chain_but_the_first_copies_its_image(size: int, off: tuple[str, ...]) -> None:
+    plans = both(chain(stack(16, 4, size)), (1, 16, 20, 20), off=off)
     counts = []
     for plan in plans:
         plan.run(drawn(1, 16, 20, 20), threads=1)
         with watching() as seen:
             plan.run(drawn(1, 16, 20, 20), threads=1)
         counts.append(sum(start.name == "planes" for start in seen.started))
-    assert counts == [1, 4]
+    tiled = "Winograd" in plans[0].data.taken[0].offer.kernel
+    assert tiled == (size == 3 and not off)
+    assert counts == ([0, 0] if tiled and host().masked else [1, 4])
     assert len(plans[0].data.liveness.spared) == 3
 
 
@@ -112,6 +125,7 @@ BLOCKS = stack(16, 4)
 STRIDED = drawn(8, 16, 3, 3)
 
 
+@pytest.mark.usefixtures("without_masks")
 def test_blocks_with_residuals_behind_a_pool() -> None:
     plans = both(residual, (1, 16, 40, 40))
     assert in_planes(plans[0]) == 5  # the pool's, and those of all convolutions but the last
@@ -131,7 +145,49 @@ def test_what_is_added_as_the_caller_gave_it_keeps_a_chain_dense() -> None:
     agree(plans, drawn(1, 8, 20, 20))
 
 
+@pytest.mark.parametrize("last", [False, True], ids=["dense", "channels last"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_chain_lies_in_planes_where_its_images_would_be_copied(
+    masked: bool, last: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offering, "masked_on", lambda machine: masked)
+    weights = stack(32, 3)
+
+    def program(x: Any) -> Any:
+        for weight in weights:
+            x = nn.relu(nn.conv2d(x.transpose(0, 3, 1, 2), weight, padding=1).transpose(0, 2, 3, 1))
+        return x
+
+    shape = (1, 30, 30, 32) if last else (1, 32, 30, 30)
+    plans = both(program if last else chain(weights), shape)
+    assert all("Winograd" in decision.offer.kernel for decision in plans[0].data.taken if decision.offer)
+    assert in_planes(plans[0]) == (0 if masked else 2)
+    assert all(plans[0].data.liveness.spared.values())
+    agree(plans, drawn(*shape))
+    check(plans[0].data, [drawn(*shape)])
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_what_is_made_channels_last_lies_in_planes_that_tiles_read(
+    masked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offering, "masked_on", lambda machine: masked)
+    weights = drawn(32, 32, 5, 5), drawn(32, 32, 3, 3)
+
+    def program(x: Any) -> Any:
+        for weight in weights:
+            x = nn.relu(nn.conv2d(x.transpose(0, 3, 1, 2), weight, padding=weight.shape[-1] // 2).transpose(0, 2, 3, 1))
+        return x
+
+    plans = both(program, (1, 30, 30, 32))
+    assert in_planes(plans[0]) == 1
+    assert [*plans[0].data.liveness.spared.values()] == [4 * 32 * (34 * 33 + 1)]
+    agree(plans, drawn(1, 30, 30, 32))
+    check(plans[0].data, [drawn(1, 30, 30, 32)])
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.usefixtures("without_masks")
 def test_what_is_not_finite_runs_directly_from_planes_too(bad: float) -> None:
     plans = both(chain(stack(64, 3)), (1, 64, 28, 28))
     assert any("Winograd" in decision.offer.kernel for decision in plans[0].data.taken if decision.offer)
@@ -221,6 +277,7 @@ def network(seed: int) -> tuple[Callable[[Any], Any], tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("seed", range(24))
+@pytest.mark.usefixtures("without_masks")
 def test_drawn_networks_keep_their_bits(seed: int) -> None:
     program, shape = network(seed)
     plans = both(program, shape)
@@ -228,6 +285,7 @@ def test_drawn_networks_keep_their_bits(seed: int) -> None:
     check(plans[0].data, [drawn(*shape)])
 
 
+@pytest.mark.usefixtures("without_masks")
 def test_most_drawn_networks_have_values_in_planes() -> None:
     assert sum(in_planes(both(*network(seed))[0]) > 0 for seed in range(24)) >= 12
 

@@ -63,6 +63,7 @@ class Machine:
         vector_registers: Values that can live in registers at once: the cap for a fused loop's temporaries.
         lanes: Elements that the whole machine works on at once; occupancy is counted against it.
         recorded: How fast the recorded ops run.
+        masked: Whether vectors load and store some of their lanes alone at the speed of all; None for this host, whose kernels know.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Machine:
     lanes: int
     recorded: RecordedRates
     notes: tuple[str, ...] = field(default=())
+    masked: bool | None = None
 
 
 def machine_from(data: Mapping[str, Any]) -> Machine:

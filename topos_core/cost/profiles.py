@@ -50,6 +50,7 @@ _REFERENCE: Final = Machine(
     vector_registers=32,
     lanes=16,
     recorded=_NUMPY,
+    masked=True,
 )
 
 # NVIDIA A100 40 GB, from its data sheet and whitepaper (2020): 19.5 TF f32, 312 TF f16/bf16 tensor cores, 9.7 TF f64,
@@ -82,6 +83,7 @@ _A100: Final = Machine(
         strided_element_seconds=0.02e-12 * 32,
         memory_bytes_per_second=1555e9,
     ),
+    masked=False,  # not known: memory is told with the copies that masks spare
 )
 
 _SHIPPED: Final = (_REFERENCE, _A100)
@@ -120,6 +122,7 @@ def derived_host() -> Machine:
         transcendental_seconds={dtype: t / scale for dtype, t in _REFERENCE.transcendental_seconds.items()},
         vector_registers=32 if width == 16 else 16,
         lanes=width,
+        masked=None,
     )
 
 

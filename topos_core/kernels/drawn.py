@@ -73,8 +73,7 @@ RESULTS: Final[Mapping[int, Sequence[int]]] = {
 
 def form(probe: Probe) -> Form | None:
     """Tells which of Winograd's tiles run a probe of a convolution; None where none do."""
-    facts = probe.match.facts
-    return by_tiles(probe.tape, probe.match, getattr(facts, "convolution", facts), ())
+    return by_tiles(probe.tape, probe.match, ())
 
 
 def drawn(pattern: str, dtypes: Sequence[str], choose: Choose) -> Drawn | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, overload
 
 if TYPE_CHECKING:  # servers read the names below from here, and load no NumPy
     from topos_core.cost.work import Work
-    from topos_core.kernels.scratch import Apart, Stage
+    from topos_core.kernels.scratch import Apart, InColumns, Stage
     from topos_core.matching.match import Match
     from topos_core.tape.tape import Tape
 
@@ -80,6 +80,7 @@ class Offer(NamedTuple):
         efficiency: Fraction of the machine's peak that the kernel reaches (modelled time = work / (peak * efficiency)).
         temporary_bytes: Scratch that the kernel holds from beginning to end, wherever its operands lie.
         calls: What starting it costs, in calls of a plain kernel: vectors that are made ready first count here.
+        columns: How the root is written where it may have any order but that of its columns; None for a kernel that does not mind.
         any_order: Whether the root may have any order of axes in memory at no extra cost; else it should be C-contiguous.
         in_place: Bindings that the root may be written over: every element is read where it is written, and nowhere else.
         range: Why it gives numbers where recorded steps overflow: `shift` subtracts the largest exponent first, `f32` keeps the
@@ -96,6 +97,7 @@ class Offer(NamedTuple):
     temporary_bytes: int = 0
     calls: float = 1.0
     any_order: bool = False
+    columns: InColumns | None = None
     in_place: tuple[str, ...] = ()
     range: Literal["shift", "f32"] | None = None
     stages: Stages = NO_STAGES
@@ -122,6 +124,9 @@ class Terms(Protocol):
 
     @property
     def fidelity(self) -> Fidelity: ...  # noqa: D102
+
+    @property
+    def machine(self) -> str: ...  # noqa: D102
 
     @property
     def dialect(self) -> Dialect: ...  # noqa: D102

@@ -206,6 +206,46 @@ class Stage(NamedTuple):
         return max(most, kept + running, (self.bytes if self.drops else kept) + self.bringing)
 
 
+class InColumns(NamedTuple):
+    """Writes a root whose columns follow each other, the other axes as they come; another root is made elsewhere first.
+
+    Args:
+        layout: The root's.
+        spatial: Its spatial roles, that of the columns last.
+    """
+
+    layout: Layout
+    spatial: tuple[str, ...]
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """Gives the order in which what is made elsewhere lies."""
+        return ("b", "g", "f", *self.spatial)
+
+    def reaches(self, kind: TensorType, strides: Sequence[int], /) -> bool:
+        """Tells whether a root of such strides, in elements, is written where it lies."""
+        lies = arranged_strides(kind.shape, strides, self.layout, self.made)
+        return not lies.copies and (lies.strides[-1] == 1 or lies.shape[-1] <= 1)
+
+    def strides(self, kind: TensorType) -> tuple[int, ...] | None:
+        """Gives the strides of dense memory that is written where it lies; None where the root's axes have no such."""
+        inner = contiguous_strides(kind.shape)
+        if self.reaches(kind, inner):
+            return inner
+        order = [axis for label in ("g", "f", "b", *self.spatial) for axis in role_axes(self.layout, label)]
+        inner = contiguous_strides([self.layout.shape[axis] for axis in order])
+        return reshaped_strides(self.layout.shape, [inner[order.index(axis)] for axis in range(len(order))], kind.shape)
+
+    def elsewhere(self, stage: Stage, kind: TensorType) -> Stage:
+        """Gives a stage with what it holds where the root is made elsewhere and brought to its order."""
+        reads = [
+            (name, Read(kind.dtype, self.layout, self.made) if name == "residual" else read)
+            for name, read in stage.reads
+        ]
+        bringing = stage.bringing + _moved_bytes(kind, self.layout, self.made)
+        return stage._replace(reads=tuple(reads), bytes=stage.bytes + kind.bytes, bringing=bringing)
+
+
 class Arranged(NamedTuple):
     """What `layouts.arrange` gives: extents, strides in elements, and how many copies one after the other it makes."""
 

@@ -13,7 +13,7 @@ from topos_core.kernels.margins import Margins
 from topos_core.kernels.scratch import Copied, ReadBeside, Reading
 from topos_core.matching.match import Match
 from topos_core.ops.catalog import definitions
-from topos_core.plan.margins import margins_of
+from topos_core.plan.margins import made_in_columns, margins_of
 from topos_core.plan.order import reading_order
 from topos_core.plan.schedule import Schedule, Step
 from topos_core.tape.tape import Tape
@@ -184,6 +184,9 @@ class _Walk:
         strides = contiguous_strides(kind.shape)
         if offer is not None and offer.any_order:
             strides = reading_order(self.tape, step.value, self.steps_by_read, self.kept) or strides
+        columns = offer.columns if offer is not None else None
+        if columns is not None and step.value not in self.kept and not columns.reaches(kind, strides):
+            strides = columns.strides(kind) or strides
         over = None
         size = kind.bytes
         if step.value in self.margins:
@@ -214,12 +217,18 @@ class _Walk:
             if read.once and all(self.is_known(match.bindings[each]) for each in together):
                 return Copied(0, 0)
             copy = read.copied(kind, self.places[value].strides, written)
-            if value in self.margins and isinstance(read, ReadImage) and read.margins(kind) == self.margins[value]:
-                self.spared[match.root] = copy.running
-                return copy._replace(running=0)
+            if value in self.margins and isinstance(read, ReadImage):
+                columns = made_in_columns(value, self.offers)
+                if read.margins(kind, columns) == self.margins[value]:
+                    dense = read.copied(kind, contiguous_strides(kind.shape), written)
+                    self.spared[match.root] = dense.running
+                    return copy._replace(running=0)
             return copy
 
-        return offer.temporary_bytes + max((stage.scratch_bytes(copied) for stage in offer.stages), default=0)
+        stages, columns, root = tuple(offer.stages), offer.columns, self.tape.ops[match.root].type
+        if columns is not None and not columns.reaches(root, written):
+            stages = tuple(columns.elsewhere(stage, root) for stage in stages)
+        return offer.temporary_bytes + max((stage.scratch_bytes(copied) for stage in stages), default=0)
 
     def is_known(self, value: int) -> bool:
         """Tells whether a value is there before the run."""

@@ -45,8 +45,18 @@ def _read_densely(step: Step, offers: Mapping[int, Offer]) -> set[int]:
     ways = _ways(step, offers)
     if step.match is None:
         return set(step.reads)
-    free = {name for name, way in ways.items() if isinstance(way, ReadAlike) or not way.reads_in_place()}
-    return {value for name, value in step.match.bindings.items() if name not in free}
+    bindings = step.match.bindings
+    free = {
+        name
+        for name, way in ways.items()
+        if isinstance(way, ReadAlike) or not way.reads_in_place(made_in_columns(bindings[name], offers))
+    }
+    return {value for name, value in bindings.items() if name not in free}
+
+
+def made_in_columns(value: int, offers: Mapping[int, Offer]) -> bool:
+    """Tells whether a value's kernel writes it so that its columns follow each other."""
+    return value in offers and offers[value].columns is not None
 
 
 def _ways(step: Step, offers: Mapping[int, Offer]) -> dict[str, ReadAlike | ReadImage]:
@@ -73,7 +83,7 @@ class _Groups:
             value = step.match.bindings[name]
             kind = self.tape.ops[value].type
             if isinstance(way, ReadImage):
-                wanted = way.margins(kind) if value in self.parents else None
+                wanted = way.margins(kind, made_in_columns(value, self.offers)) if value in self.parents else None
                 if wanted is not None:
                     self.spared.setdefault(value, Counter())[wanted] += kind.bytes
                 continue

@@ -32,6 +32,17 @@ TESTS = (
     "test_rotary_embedding.py::test_tables_of_half_the_width",
     "../../laws/test_margins.py::test_a_chain_of_convolutions_keeps_its_bits",
     "../../laws/test_margins.py::test_blocks_with_residuals_behind_a_pool",
+    "../../laws/test_margins.py::test_no_kernel_of_the_chain_but_the_first_copies_its_image",
+    *(
+        f"../../laws/test_told_memory.py::test_a_kernel_takes_what_its_plan_tells[{case}]"
+        for case in (
+            "convolution-plain",
+            "conv_bn_activation-plain",
+            "conv_bn_activation-turned",
+            "depthwise_pointwise-plain",
+        )
+    ),
+    "test_winograd.py::test_tiles_run_wherever_they_are_told_to",
 )
 WIDTHS = {
     "avx2": {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma,-avx512f"},

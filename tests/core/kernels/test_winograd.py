@@ -263,3 +263,71 @@ def test_an_image_is_copied_into_planes_only_where_it_cannot_be_read(turned):
     with watching() as seen:
         plan.run(x, threads=1)
     assert [start.name for start in seen.started] == ([] if host().masked and not turned else ["planes"]) + ["winograd"]
+
+
+@EACH_FORM
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("pads", [((1, 1), (1, 1)), ((0, 0), (0, 0)), ((2, 1), (0, 3)), ((-1, 2), (-2, 1))], ids=str)
+@pytest.mark.parametrize("extent", [5, 16, 33])
+def test_an_image_gives_the_same_bits_where_it_lies_and_in_planes(form, threads, pads, extent, monkeypatch):
+    """A machine without masked loads reads planes alone; this asks for them on every machine."""
+    shape = (2, 17, 19, (extent, extent + 12), pads, threads)
+    with watching() as seen:
+        lying = check(*shape, form=form, residual=True, activation="silu")
+    assert any(start.name == "planes" for start in seen.started) != host().masked
+    monkeypatch.setattr(by_tiles, "columns_follow", lambda convolution, strides: False)
+    with watching() as seen:
+        copied = check(*shape, form=form, residual=True, activation="silu")
+    assert any(start.name == "planes" for start in seen.started)
+    assert lying.tobytes() == copied.tobytes()
+
+
+SHAPES = {"channels first": (32, 30, 30), "channels last": (30, 30, 32)}
+
+
+def last(x):
+    return x.transpose(0, 2, 3, 1)
+
+
+def first(x):
+    return x.transpose(0, 3, 1, 2)
+
+
+PROGRAMS = {
+    "alone": ("channels first", lambda x, w: nn.conv2d(x, w, padding=1)),
+    "turned": ("channels first", lambda x, w: last(nn.conv2d(x, w, padding=1))),
+    "turned before relu": ("channels first", lambda x, w: nn.relu(last(nn.conv2d(x, w, padding=1)))),
+    "turned after relu": ("channels first", lambda x, w: last(nn.relu(nn.conv2d(x, w, padding=1)))),
+    "columns before rows": ("channels first", lambda x, w: nn.conv2d(x.transpose(0, 1, 3, 2), w, padding=1)),
+    "read by a sum": ("channels first", lambda x, w: nn.conv2d(x, w, padding=1).sum(1)),
+    "observed": ("channels first", lambda x, w: 2 * tp.observe(nn.relu(last(nn.conv2d(x, w, padding=1))), "seen")),
+    "channels last": ("channels last", lambda x, w: last(nn.conv2d(first(x), w, padding=1))),
+    "relu": ("channels last", lambda x, w: nn.relu(last(nn.conv2d(first(x), w, padding=1)))),
+    "residual": ("channels last", lambda x, w: nn.relu(last(nn.conv2d(first(x), w, padding=1)) + x)),
+    "read by a product": (
+        "channels last",
+        lambda x, w: nn.relu(last(nn.conv2d(first(x), w, padding=1))) @ w[:, :, 0, 0],
+    ),
+}
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_tiles_run_wherever_they_are_told_to(name, batch):
+    order, function = PROGRAMS[name]
+    random = np.random.default_rng(3)
+    weight = random.standard_normal((32, 32, 3, 3)).astype(np.float32) * np.float32(0.1)
+    x = random.standard_normal((batch, *SHAPES[order])).astype(np.float32)
+    tape = tp.trace(lambda x: function(x, weight), tp.f32[x.shape])
+    plan = tp.plan(tape, cost="always")
+    got = plan.run(x, threads=1)
+    with watching() as seen:
+        plan.run(x, threads=1)
+    (told,) = (one.kernel for one in plan.taken if "conv" in one.match.pattern)
+    assert told.startswith("Winograd") == (name != "columns before rows")
+    products = ["contraction"] if name == "read by a product" else []
+    ran = [start.name for start in seen.started if start.name in ("winograd", "contraction")]
+    assert ran == [*(["winograd"] if told.startswith("Winograd") else ["contraction"]), *products]
+    expected = tp.plan(tape, fidelity="exact", off=["convolution", "conv_bn_activation"]).run(x, threads=1)
+    for one, other in zip(*(each if isinstance(each, tuple) else (each,) for each in (got, expected)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=2e-5 * np.abs(other).max())

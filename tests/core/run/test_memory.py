@@ -7,7 +7,6 @@ import pytest
 
 import topos_core as tp
 from topos_core import nn
-from topos_core.kernels.host import host
 from topos_core.run.executor import execute, make_program
 
 RANDOM = np.random.default_rng(0)
@@ -21,8 +20,6 @@ def drawn(*shape):
 SQUARE, STEM, DEEP, POINT = drawn(64, 64, 3, 3), drawn(64, 3, 7, 7), drawn(64, 1, 3, 3), drawn(64, 64, 1, 1)
 LAYER, BIAS, SCALE, UP, DOWN = drawn(512, 768), drawn(768), drawn(512), drawn(512, 1024), drawn(1024, 512)
 IMAGE = (4, 64, 112, 112)
-PLANES = 4 * 4 * 64 * 114 * 113
-"""Bytes of the copy of that image with zeros around it: a column stands between rows."""
 
 
 def batch_norm(x):
@@ -65,8 +62,6 @@ def test_a_run_allocates_what_its_plan_tells(name, fidelity):
     finally:
         tracemalloc.stop()
     told = max(plan.liveness.peak_bytes, plan.arena.bytes + plan.arena.outside)
-    if name == "convolution by tiles" and fidelity == "fast" and host().masked:
-        told -= PLANES  # a plan is one on all machines: these read the image where it lies
     assert abs(peak - told) <= 0.1 * told + SLACK, (told >> 10, peak >> 10)
     del kept
     program.pool.free.clear()

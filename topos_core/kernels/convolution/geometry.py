@@ -254,6 +254,11 @@ def masks_fit(convolution: Problem, strides: Sequence[int]) -> bool:
     return lies_densely(convolution, strides)
 
 
+def columns_follow(convolution: Problem, strides: Sequence[int]) -> bool:
+    """Tells whether registers can read columns of the image itself, those outside of it masked; strides as for `lies_densely`."""
+    return strides[4] == 1 or convolution.image[2] == 1
+
+
 def image_offsets(convolution: Problem, channel: int, depth: int, height: int, width: int) -> np.ndarray:
     """Lists what each tap reads relative to its position, from the image's own strides in elements."""
     steps = [

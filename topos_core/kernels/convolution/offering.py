@@ -7,15 +7,16 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from topos_core.cost.work import Work
-from topos_core.kernels.convolution.choice import by_tiles
+from topos_core.kernels.convolution.choice import by_tiles, columns_of
 from topos_core.kernels.convolution.geometry import KNOWN, Problem, pair, problem
 from topos_core.kernels.convolution.phases import least_flops, phases_of
 from topos_core.kernels.convolution.reading import ReadAlike, ReadKernel, convolution_stage, read_image
 from topos_core.kernels.convolution.winograd import products_of, whole_tiles
 from topos_core.kernels.cores.offering import Cost, blended
 from topos_core.kernels.envelopes import envelope, unmeasured
+from topos_core.kernels.host import masked_on
 from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
-from topos_core.kernels.scratch import Reading, Stage, Written, computed, moved_result
+from topos_core.kernels.scratch import InColumns, Reading, Stage, Written, computed, moved_result
 from topos_core.matching.facts import ConvolutionFacts, DepthwisePointwiseFacts, Layout
 from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.match import Match
@@ -47,7 +48,7 @@ def offer_convolution(
     unfit = _unfit(tape, match, facts)
     if unfit is not None:
         return unfit
-    tiled = by_tiles(tape, match, facts, terms.off)
+    tiled = by_tiles(tape, match, terms.off)
     counted = _counted(facts, _lanes(tape, match))
     whole = counted.whole
     cost = Cost(products_of(whole, tiled), TILED_EFFICIENCY) if tiled else counted.cost
@@ -57,7 +58,7 @@ def offer_convolution(
     def stages() -> tuple[Stage, ...]:
         runs = [whole_tiles(whole, tiled)] if tiled else [phase.problem for phase in phases_of(whole)] or [whole]
         finished = facts if result is None else replace(facts, result=result)
-        image = read_image(root.dtype, finished, whole, runs, tiled is not None)
+        image = read_image(root.dtype, finished, whole, runs, "tiles" if tiled else "direct", masked_on(terms.machine))
         return (convolution_stage(finished, root, image, labels, "residual" in match.bindings),)
 
     return _priced(
@@ -66,6 +67,7 @@ def offer_convolution(
         extra_bytes=extra_bytes + (kernel.bytes * (tiled.products - 9) // 9 if tiled else 0),
         planes=counted.plane_elements * _computed_bytes(tape, match), stages=Stages(stages),
         apart=Written(result or facts.result, labels) if _writes_apart(whole, root.dtype) else None,
+        columns=columns_of(match) if tiled else None,
     )  # fmt: skip
 
 
@@ -116,18 +118,18 @@ def offer_separable(tape: Tape, match: Match, facts: DepthwisePointwiseFacts, te
         tape, match, terms, kernel="depthwise convolution in the cache of the pointwise one", measured_as=match.pattern,
         cost=blended(costs), transcendentals=transcendentals, extra_bytes=root.bytes if facts.pointwise.residual else 0,
         planes=_plane_elements(first) * _computed_bytes(tape, match) if strided else 0,
-        stages=Stages(lambda: (Stage(_separable_reads(match, facts, first, root.dtype), *moved_result(root, True)),)),
+        stages=Stages(lambda: (Stage(_separable_reads(match, facts, first, root.dtype, masked_on(terms.machine)), *moved_result(root, True)),)),
     )  # fmt: skip
 
 
 def _separable_reads(
-    match: Match, facts: DepthwisePointwiseFacts, first: Problem, dtype: str
+    match: Match, facts: DepthwisePointwiseFacts, first: Problem, dtype: str, masked: bool
 ) -> tuple[tuple[str, Reading], ...]:
     running = computed(dtype)
     reads: list[tuple[str, Reading]] = [
         ("depthwise_kernel", ReadKernel(running, facts.depthwise.convolution)),
         ("pointwise_kernel", ReadKernel(running, facts.pointwise.convolution)),
-        ("x", read_image(dtype, facts.depthwise.convolution, first, [first], False, masked=True)),
+        ("x", read_image(dtype, facts.depthwise.convolution, first, [first], "separable", masked)),
     ]
     if "pointwise_residual" in match.bindings:
         reads.append(("pointwise_residual", ReadAlike(running)))
@@ -161,6 +163,7 @@ def _priced(
     planes: int,
     stages: Stages,
     apart: Written | None = None,
+    columns: InColumns | None = None,
 ) -> Offer | Decline:
     """Offers a kernel, unless its error is unknown or bits are asked for.
 
@@ -170,6 +173,7 @@ def _priced(
         planes: Bytes of a copy of the image.
         stages: What the kernel copies and makes elsewhere.
         apart: How the root is written where its rows stand apart.
+        columns: How it is written where its columns must follow each other.
     """
     root = tape.ops[match.root].type
     measured = envelope(measured_as, root.dtype)
@@ -187,7 +191,7 @@ def _priced(
     return Offer(
         kernel=kernel, work=work, exact=False, envelope=measured, efficiency=cost.efficiency, stages=stages,
         any_order=root.dtype in ("f32", "f64"),  # others are computed wider and copied
-        apart=apart,
+        apart=apart, columns=columns,
     )  # fmt: skip
 
 

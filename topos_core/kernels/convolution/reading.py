@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from topos_core.cost.memory import contiguous_strides, ordered_like
 from topos_core.kernels.convolution.geometry import (
     Problem,
+    columns_follow,
     lies_densely,
     masks_fit,
     plane_elements,
     plane_margins,
     reads_in_place,
 )
+from topos_core.kernels.layouts import contiguous_axes
 from topos_core.kernels.margins import Margins
 from topos_core.kernels.scratch import Copied, Read, Reading, Stage, arranged_strides, computed, moved_result
 from topos_core.matching.facts import ConvolutionFacts
 from topos_core.tape.type import TensorType, numpy_dtype
+
+ImageReader = Literal["direct", "tiles", "separable"]
+"""The kernels that read images: taps of register tiles, Winograd's tiles, the depthwise convolution before a pointwise one."""
 
 
 class ReadImage(NamedTuple):
@@ -27,17 +32,17 @@ class ReadImage(NamedTuple):
         dtype: What is computed in.
         facts: Of the convolution that reads it.
         roles: Of the spatial axes that there are.
-        runs: The convolutions that read it one after the other, each by planes of its own.
-        planes: Whether it is copied wherever it lies.
-        masked: Whether taps outside are masked, so that padding alone needs no planes.
+        runs: The convolutions that read it one after the other, each by planes of its own where it is copied.
+        kernel: What reads it: each reads other images where they lie.
+        masked: Whether the machine masks lanes, so that some kernels need no zeros around an image.
     """
 
     dtype: str
     facts: ConvolutionFacts
     roles: tuple[str, ...]
     runs: tuple[Problem, ...]
-    planes: bool = False
-    masked: bool = False
+    kernel: ImageReader
+    masked: bool
 
     @property
     def once(self) -> bool:
@@ -58,25 +63,33 @@ class ReadImage(NamedTuple):
         laid = max((plane_elements(run) for run in self.runs if not self._in_place(run, places)), default=0)
         return Copied(kept, most, laid * size)
 
-    def margins(self, kind: TensorType) -> Margins | None:
-        """Tells how the image lies that is read with the zeros around it, without a copy; None where none is."""
+    def margins(self, kind: TensorType, columns: bool) -> Margins | None:
+        """Tells how the image lies that is read with the zeros around it, without a copy; None where none is.
+
+        `columns` says that its columns follow each other whatever its axes are: what makes it writes it so.
+        """
         layout = self.facts.image
         if len(self.runs) != 1 or self.dtype != kind.dtype or layout.shape != kind.shape:
             return None
         if sorted(layout.roles) != sorted(("b", "f", *self.roles)) or not kind.size:
             return None
-        if self.reads_in_place():
+        if self.reads_in_place(columns):
             return None
         return plane_margins(self.runs[0], layout.roles)
 
-    def reads_in_place(self) -> bool:
-        """Tells whether the image is read where it lies if its rows follow each other: it is best read dense then."""
-        return self.masked or (not self.planes and any(reads_in_place(run) for run in self.runs))
+    def reads_in_place(self, columns: bool) -> bool:
+        """Tells whether the image is read where it lies if it is dense: it is best read so then. `columns` as for `margins`."""
+        if self.kernel == "direct":
+            return any(reads_in_place(run) for run in self.runs)
+        if self.kernel == "separable" or columns:
+            return self.masked
+        found = contiguous_axes(self.facts.image, self.roles[-1:])
+        return self.masked and found is not None and found[0].stride == 1
 
     def _in_place(self, run: Problem, strides: tuple[int, ...]) -> bool:
-        if self.planes:
-            return False
-        return masks_fit(run, strides) if self.masked else reads_in_place(run) and lies_densely(run, strides)
+        if self.kernel == "direct":
+            return reads_in_place(run) and lies_densely(run, strides)
+        return self.masked and (columns_follow if self.kernel == "tiles" else masks_fit)(run, strides)
 
 
 class ReadKernel(NamedTuple):
@@ -115,12 +128,12 @@ def read_image(
     facts: ConvolutionFacts,
     convolution: Problem,
     runs: Sequence[Problem],
-    planes: bool,
-    masked: bool = False,
+    kernel: ImageReader,
+    masked: bool,
 ) -> ReadImage:
     """Tells how an image is read by the convolutions that `runs` lists."""
     present = tuple(role for role in convolution.roles if role)
-    return ReadImage(computed(dtype), facts, present, tuple(runs), planes, masked)
+    return ReadImage(computed(dtype), facts, present, tuple(runs), kernel, masked)
 
 
 def convolution_stage(

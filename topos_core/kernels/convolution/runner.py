@@ -40,7 +40,7 @@ class Runner:
         factors: Scale and shift per output channel where they are known beforehand.
         fold: Computes them.
         residual: The binding that is added, or None.
-        winograd: Does the work in place of `engine` where the root's columns are dense and everything is finite.
+        winograd: Does the work in place of `engine` where everything is finite; a root whose columns are not dense is made elsewhere.
         tiles: The kernel as `winograd` reads it.
         phases: Does the work in place of `engine` where zeros are inserted and the kernel is finite.
         pieces: The kernel as `phases` reads it, where it is known beforehand.
@@ -98,7 +98,7 @@ class Runner:
 
     def _by_tiles(self, image: tuple[int, ...], out: tuple[int, ...], given: Operands, threads: int) -> bool:
         """Runs by Winograd's tiles where that is possible; gives whether the result is there."""
-        if self.winograd is None or self.tiles is None or (out[5] != 1 and self.engine.problem.result[2] > 1):
+        if self.winograd is None or self.tiles is None:
             return False
         addresses = (given.x, address_of(self.tiles), given.scale, given.shift, given.residual, given.out)
         return self.winograd.run(image, out, addresses, threads, self._planes(given))
@@ -120,6 +120,8 @@ class Runner:
         given = iter(stride // result.itemsize for stride in arranged.strides[3:])
         spatial = tuple(next(given) if role else 0 for role in self.engine.problem.roles)
         strides = (*(stride // result.itemsize for stride in arranged.strides[:3]), *spatial)
+        if self.winograd is not None and strides[5] != 1 and self.engine.problem.result[2] > 1:
+            return None
         return self.results.keep(result.strides, strides)
 
     def _left(self, kernel: np.ndarray) -> np.ndarray:

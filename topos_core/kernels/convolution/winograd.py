@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from topos_core.kernels.convolution.engine import FAR_BYTES, UNBOUNDED
-from topos_core.kernels.convolution.geometry import Problem, planes
+from topos_core.kernels.convolution.geometry import Problem, columns_follow, planes
 from topos_core.kernels.convolution.plane_copy import copy_block, residues_of
 from topos_core.kernels.convolution.tables import width_table
 from topos_core.kernels.host import host
@@ -243,7 +243,7 @@ class Winograd:
             "activation": self.activation.address if self.activation else 0, "slot_bytes": slot,
             "right_at": right_at, "sums_at": sums_at, "lines_at": sums_at + self._sums_bytes(rows),
         }  # fmt: skip
-        in_place = host().masked and (image[4] == 1 or self.problem.image[2] == 1)
+        in_place = host().masked and columns_follow(self.problem, image)
         words |= self._image_words(image) if in_place and not laid else self._plane_words()
         if in_place or laid:
             return Cut(workers, template(WINOGRAD, words), None, slot, slot * workers)

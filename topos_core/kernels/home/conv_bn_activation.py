@@ -63,5 +63,5 @@ def prepare(
     after = epilogue(facts.activation, facts.residual, facts.residual_last)
     weights = constants.get(match.bindings["kernel"])
     residual = "residual" if facts.residual else None
-    tiled = by_tiles(tape, match, convolution, off)
+    tiled = by_tiles(tape, match, off)
     return make_runner(convolution, dtype, weights, fold, factors, after, residual, tiled, margins)

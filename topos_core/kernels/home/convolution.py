@@ -51,5 +51,5 @@ def prepare(
         return ones, zeros
 
     kernel = constants.get(match.bindings["kernel"])
-    tiled = by_tiles(tape, match, facts, off)
+    tiled = by_tiles(tape, match, off)
     return make_runner(facts, dtype, kernel, fold, (ones, zeros), Epilogue(), None, tiled, margins)
