@@ -38,7 +38,7 @@ def test_an_unknown_profile_lists_those_that_exist() -> None:
 def test_a_broken_calibration_names_the_remedy() -> None:
     data = asdict(machine("reference"))
     del data["recorded"]["call_seconds"]
-    with pytest.raises(ConfigurationError, match="call_seconds.*; have it written anew"):
+    with pytest.raises(ConfigurationError, match=r"call_seconds.*; have it written anew"):
         machine_from(data)
 
 

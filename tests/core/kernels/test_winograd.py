@@ -1,5 +1,6 @@
 """Convolutions by Winograd's tiles: any shape and epilogue, what is not finite, how they are chosen and switched off."""
 
+import random
 from typing import ClassVar
 
 import numpy as np
@@ -13,9 +14,11 @@ from topos_core.kernels.convolution import winograd as by_tiles
 from topos_core.kernels.convolution.engine import NO_LIMITS
 from topos_core.kernels.convolution.geometry import Problem
 from topos_core.kernels.convolution.winograd import LARGE, SMALL, Winograd, form_of, transformed
+from topos_core.kernels.drawn import TILES, drawn
 from topos_core.kernels.envelope_table import RELATIVE
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import Scratch, address_of
+from topos_core.kernels.probes import measure
 from topos_core.kernels.vocabulary.blocks import WINOGRAD
 from topos_core.kernels.watching import watching
 from topos_core.matching.facts import Window
@@ -331,3 +334,16 @@ def test_tiles_run_wherever_they_are_told_to(name, batch):
     expected = tp.plan(tape, fidelity="exact", off=["convolution", "conv_bn_activation"]).run(x, threads=1)
     for one, other in zip(*(each if isinstance(each, tuple) else (each,) for each in (got, expected)), strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=2e-5 * np.abs(other).max())
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_what_is_measured_as_tiles_runs_by_them(name):
+    choose, tried = random.Random(0).choice, 0
+    while tried < 12:
+        made = drawn(name, ("f32",), choose)
+        if made is None:
+            continue
+        with watching() as seen:
+            measure(made.probe)
+        assert any(start.name == "winograd" for start in seen.started)
+        tried += 1

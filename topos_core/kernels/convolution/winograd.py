@@ -1,7 +1,7 @@
 """Convolutions of 3x3 windows by Winograd's F(4x4, 3x3) or F(2x2, 3x3): a quarter of the products, or four ninths.
 
 Worth it where there are many channels and at least a register of tiles (`form_of`); small images have that many of the small
-tiles alone. The large ones have ten times the rounding error of the direct kernel. What is not finite spreads over a whole
+tiles alone. The large ones have up to twenty times the rounding error of the direct kernel. What is not finite spreads over a whole
 tile here, so every sum is looked at: where one is not finite, the caller runs the direct kernel, which gives what was
 recorded.
 """

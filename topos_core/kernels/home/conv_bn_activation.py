@@ -4,7 +4,7 @@ Bias and batch norm become one factor and one summand per channel, computed in f
 residual is added and relu clamps while a tile's sums are in registers; other activations run over the tile in the cache.
 
 3x3 windows of known kernels run by Winograd's tiles where that pays, unless `off` names `winograd`; their error is up to
-ten times as large and stands in the offer. Where a sum is not finite, the direct kernel runs after all.
+twenty times as large and stands in the offer. Where a sum is not finite, the direct kernel runs after all.
 
 Declines: TP205 where bits must equal the recorded ones; TP206 for dtypes that are no floats.
 """

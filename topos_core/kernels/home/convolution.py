@@ -7,7 +7,7 @@ Where zeros stand between image elements (a transposed convolution), each phase 
 see `kernels/convolution/phases.py`.
 
 3x3 windows of known kernels run by Winograd's tiles where that pays, unless `off` names `winograd`; their error is up to
-ten times as large and stands in the offer. Where a sum is not finite, the direct kernel runs after all.
+twenty times as large and stands in the offer. Where a sum is not finite, the direct kernel runs after all.
 
 Envelope: products are added in chains of 512 per accumulator, in f32 for f16, bf16 and f32, in f64 for f64.
 Declines: TP205 where bits must equal the recorded ones; TP206 for dtypes that are no floats.
