@@ -25,6 +25,20 @@ def test_a_closed_scope_tells_what_it_loses_takes_and_gives(open_page: Open) -> 
     assert "losing 150 us (modelled)" in (closed.get_attribute("aria-label") or "")
 
 
+@pytest.mark.parametrize("name", ["matmul", "multi_head_attention", "gated_mlp", "max_pool"])
+def test_a_label_has_room_for_its_letters(open_page: Open, name: str) -> None:
+    document = norms()
+    for region in document["regions"]:
+        region["pattern"] = name
+    page, *_ = open_page(document)
+    ends = page.evaluate(
+        "() => [...document.querySelectorAll('.label')].map(label => label.querySelector('rect').width.baseVal.value"
+        " - Number(label.querySelector('text').getAttribute('x')) - label.querySelector('text').getComputedTextLength())"
+    )
+    assert ends
+    assert min(ends) >= 3, ends
+
+
 def test_a_label_bears_the_regions_time_with_its_basis(open_page: Open) -> None:
     page, *_ = open_page(convolution(observed=True))
     expect(page.locator('.label[data-verdict="taken"] .modelled')).to_have_text("420 ns modelled")

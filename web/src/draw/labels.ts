@@ -31,11 +31,13 @@ export function timeOf({ region, filled }: DrawnRegion, profile: Profile | null)
 
 export const LABEL_HEIGHT = 18;
 const LETTER = 6.7;
+/** What the widest letters take more. */
+const WIDE = 4.8;
 const GAP = 4;
 
 /** How wide a chip with a sign and so many letters is. */
 export function labelWidth(text: string): number {
-  return text.length * LETTER + 28;
+  return text.length * LETTER + (text.match(/[mwMW%]/g)?.length ?? 0) * WIDE + 28;
 }
 
 /** How wide a time's chip is: a measured one has a clock, any other is in small letters. */
