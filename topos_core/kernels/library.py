@@ -10,6 +10,7 @@ import ctypes
 import hashlib
 import importlib
 import os
+import re
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -24,6 +25,9 @@ from topos_core.kernels.watching import watch
 
 SIGNATURE: Final = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
 SYMBOL: Final = "topos_kernel"
+_RUNTIME: Final = re.compile(r"@((?:numba_|NRT_|Py)\w+)")
+"""What numba's and Python's runtimes define: where it is not there, a loaded kernel that needs it jumps to nowhere."""
+_DECLARES: Final = re.compile(r"^declare | = external ")
 
 
 class Loaded(NamedTuple):
@@ -137,7 +141,14 @@ def _through_numba(body: Any) -> Any:
 
     signature = numba.types.void(numba.types.int64, numba.types.int64)
     compiled = numba.cfunc(signature, error_model="numpy")(body)
-    module = llvm.parse_assembly(compiled.inspect_llvm())
+    text = compiled.inspect_llvm()
+    needed = {name for line in text.splitlines() if not _DECLARES.search(line) for name in _RUNTIME.findall(line)}
+    if needed:
+        raise RuntimeError(
+            f'{body.__module__} can raise, or calls what can (inline="always" leaves that in): its code needs {" ".join(sorted(needed))}, '
+            "which a process without numba does not have"
+        )
+    module = llvm.parse_assembly(text)
     module.get_function(compiled.native_name).name = SYMBOL
     return module
 
