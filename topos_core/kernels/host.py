@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from topos_core.cost.profiles import machine
 from topos_core.tape.type import numpy_dtype
 
 BASELINE: Final = {"x86_64": frozenset({"sse", "sse2"}), "aarch64": frozenset({"neon"})}
@@ -90,12 +89,6 @@ def host() -> Host:
         for flag in filter(None, features.split(",")):
             (found.add if flag[0] == "+" else found.discard)(flag[1:])
     return describe(triple, cpu, features, frozenset(found))
-
-
-def masked_on(profile: str) -> bool:
-    """Tells whether kernels mask lanes on the machine of a profile's name, as `Host.masked` does for the machine that runs them."""
-    told = machine(profile).masked
-    return host().masked if told is None else told
 
 
 def describe(triple: str, cpu: str, features: str, found: frozenset[str]) -> Host:

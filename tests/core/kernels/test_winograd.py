@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 import topos_core as tp
 from topos_core import nn
 from topos_core.kernels.convolution import winograd as by_tiles
-from topos_core.kernels.convolution.engine import NO_LIMITS
+from topos_core.kernels.convolution.engine import NO_LIMITS, Engine, Epilogue, Operands
 from topos_core.kernels.convolution.geometry import Problem
+from topos_core.kernels.convolution.strips import Strips
 from topos_core.kernels.convolution.winograd import LARGE, SMALL, Winograd, form_of, transformed
 from topos_core.kernels.drawn import TILES, drawn
 from topos_core.kernels.envelope_table import RELATIVE
@@ -217,6 +218,49 @@ def test_a_run_with_infinities_gives_what_was_recorded():
     got = plan.run(x)
     np.testing.assert_array_equal(np.isfinite(got), np.isfinite(recorded))
     np.testing.assert_array_equal(np.isnan(got), np.isnan(recorded))
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_strip_after_the_other_gives_what_all_rows_at_once_give(data):
+    low = st.integers(-3, 4)
+    pads = tuple((data.draw(low), data.draw(low)) for _ in range(2))
+    image = tuple(data.draw(st.integers(5, 21)) for _ in range(2))
+    batch, channels, rows = (data.draw(st.integers(1, most)) for most in (4, 5, 9))
+    described = problem(batch, channels, rows, image, pads)
+    if min(described.result) < 1:
+        return
+    random = np.random.default_rng(0)
+    x, kernel = (
+        random.standard_normal(shape).astype(np.float32) for shape in ((batch, channels, *image), (rows, channels * 9))
+    )
+    scale, shift = (random.standard_normal(rows).astype(np.float32) for _ in range(2))
+    added = random.standard_normal((batch, rows, *described.result[1:])).astype(np.float32)
+    results = [np.full(added.shape, np.nan, np.float32) for _ in range(2)]
+    epilogue = Epilogue((0.0, np.inf), residual=True)
+    threads = data.draw(st.sampled_from([1, 2]))
+    read, placed = (tuple(stride // 4 for stride in each.strides) for each in (x, added))
+    given = [Operands(*map(address_of, (x, kernel, scale, shift, added, out))) for out in results]
+    lies, out = (*read[:2], 0, *read[2:]), (placed[0], 0, placed[1], 0, *placed[2:])
+    Engine(described, "f32", epilogue).run(lies, out, given[0], threads)
+    tile_rows, side = data.draw(st.integers(1, 9)), data.draw(st.sampled_from([2, 4]))
+    Strips(described, "f32", epilogue).run(lies, out, given[1], tile_rows, side, threads)
+    np.testing.assert_allclose(
+        results[1], results[0], rtol=0, atol=1e-6 * np.abs(results[0]).max()
+    )  # few positions round once more
+
+
+@pytest.mark.parametrize("shape", [(1, 64, 56, 56), (8, 32, 28, 28), (5, 32, 13, 13), (1, 512, 7, 7)], ids=str)
+def test_what_is_not_finite_gives_the_same_bits_on_several_threads_and_without_tiles(shape):
+    random = np.random.default_rng(0)
+    x, weight = (random.standard_normal(each).astype(np.float32) for each in (shape, (32, shape[1], 3, 3)))
+    x[-1, 3, 4, 5] = np.inf
+    tape = tp.trace(lambda x: nn.silu(nn.conv2d(x, weight, padding=1)), tp.f32[shape])
+    plan = tp.plan(tape, cost="always")
+    expected = tp.plan(tape, cost="always", off=["winograd"]).run(x, threads=1).tobytes()
+    with watching() as seen:
+        assert [plan.run(x, threads=threads).tobytes() for threads in (1, 2, 4)] == [expected] * 3
+    assert {"winograd", "contraction"} <= {start.name for start in seen.started}
 
 
 def test_kernels_given_per_run_other_windows_and_few_channels_stay_direct():

@@ -10,13 +10,13 @@ from topos_core.cost.work import Work
 from topos_core.kernels.convolution.choice import by_tiles, columns_of
 from topos_core.kernels.convolution.geometry import KNOWN, Problem, pair, problem
 from topos_core.kernels.convolution.phases import least_flops, phases_of
-from topos_core.kernels.convolution.reading import ReadAlike, ReadKernel, convolution_stage, read_image
-from topos_core.kernels.convolution.winograd import products_of, whole_tiles
+from topos_core.kernels.convolution.reading import ReadAlike, ReadImage, ReadKernel, convolution_stage, read_image
+from topos_core.kernels.convolution.winograd import FORMS, Form, products_of, whole_tiles
 from topos_core.kernels.cores.offering import Cost, blended
 from topos_core.kernels.envelopes import envelope, unmeasured
-from topos_core.kernels.host import masked_on
 from topos_core.kernels.kernel import Decline, Offer, Stages, Terms
-from topos_core.kernels.scratch import InColumns, Reading, Stage, Written, computed, moved_result
+from topos_core.kernels.masking import masked_on
+from topos_core.kernels.scratch import InColumns, Reading, Stage, Written, moved_result
 from topos_core.matching.facts import ConvolutionFacts, DepthwisePointwiseFacts, Layout
 from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.match import Match
@@ -55,17 +55,18 @@ def offer_convolution(
     kernel, root = tape.ops[match.bindings["kernel"]].type, tape.ops[match.root].type
     labels = ("b", "g", "f", *(role for role in whole.roles if role))
 
+    masked = masked_on(terms.machine)
+
     def stages() -> tuple[Stage, ...]:
-        runs = [whole_tiles(whole, tiled)] if tiled else [phase.problem for phase in phases_of(whole)] or [whole]
         finished = facts if result is None else replace(facts, result=result)
-        image = read_image(root.dtype, finished, whole, runs, "tiles" if tiled else "direct", masked_on(terms.machine))
+        image = _read(finished, root.dtype, tiled, masked)
         return (convolution_stage(finished, root, image, labels, "residual" in match.bindings),)
 
     return _priced(
         tape, match, terms, kernel=TILED.format(tiled.side) if tiled else counted.kernel, measured_as=tiled.name if tiled else match.pattern,
         cost=cost._replace(flops=cost.flops + extra_flops) if extra_flops else cost, transcendentals=transcendentals,
         extra_bytes=extra_bytes + (kernel.bytes * (tiled.products - 9) // 9 if tiled else 0),
-        planes=counted.plane_elements * _computed_bytes(tape, match), stages=Stages(stages),
+        planes=_laid_elements(facts, tiled.name if tiled else "", masked) * _computed_bytes(tape, match), stages=Stages(stages),
         apart=Written(result or facts.result, labels) if _writes_apart(whole, root.dtype) else None,
         columns=columns_of(match) if tiled else None,
     )  # fmt: skip
@@ -84,19 +85,32 @@ def _writes_apart(convolution: Problem, dtype: str) -> bool:
 
 
 class _Counted(NamedTuple):
-    """A convolution's geometry, what its direct kernel costs, its name, and the elements of the planes that it copies."""
+    """A convolution's geometry, what its direct kernel costs, and its name."""
 
     whole: Problem
     cost: Cost
     kernel: str
-    plane_elements: int
 
 
 @lru_cache(maxsize=KNOWN)
 def _counted(facts: ConvolutionFacts, lanes: int) -> _Counted:
     convolution = problem(facts)
     cost = Cost(least_flops(convolution), _efficiency(convolution, lanes))
-    return _Counted(convolution, cost, _name(convolution), _plane_elements(convolution))
+    return _Counted(convolution, cost, _name(convolution))
+
+
+def _read(facts: ConvolutionFacts, dtype: str, tiled: Form | None, masked: bool) -> ReadImage:
+    """Tells how a convolution reads its image: by `tiled`, or directly."""
+    whole = problem(facts)
+    runs = [whole_tiles(whole, tiled)] if tiled else [phase.problem for phase in phases_of(whole)] or [whole]
+    return read_image(dtype, facts, whole, runs, "tiles" if tiled else "direct", masked)
+
+
+@lru_cache(maxsize=KNOWN)
+def _laid_elements(facts: ConvolutionFacts, tiled: str, masked: bool) -> int:
+    """Counts the elements of the planes that a dense image is copied to; `tiled` names Winograd's tiles, "" the direct kernel."""
+    form = next((form for form in FORMS if form.name == tiled), None)
+    return _read(facts, "f32", form, masked).laid_elements()
 
 
 def offer_separable(tape: Tape, match: Match, facts: DepthwisePointwiseFacts, terms: Terms) -> Offer | Decline:
@@ -112,24 +126,22 @@ def offer_separable(tape: Tape, match: Match, facts: DepthwisePointwiseFacts, te
         steps = 2 + stage.residual + (stage.activation != "none")
         costs.append(Cost(of.flops + steps * size, efficiency))
         transcendentals += 0 if stage.activation in WITHOUT_FUNCTIONS else size
-    strided = any(window.stride != 1 or window.base_dilation != 1 for window in first.windows)
-    root = tape.ops[match.root].type
+    root, read = tape.ops[match.root].type, facts.depthwise.convolution
+    image = read_image(root.dtype, read, first, [first], "separable", masked_on(terms.machine))
     return _priced(
         tape, match, terms, kernel="depthwise convolution in the cache of the pointwise one", measured_as=match.pattern,
         cost=blended(costs), transcendentals=transcendentals, extra_bytes=root.bytes if facts.pointwise.residual else 0,
-        planes=_plane_elements(first) * _computed_bytes(tape, match) if strided else 0,
-        stages=Stages(lambda: (Stage(_separable_reads(match, facts, first, root.dtype, masked_on(terms.machine)), *moved_result(root, True)),)),
+        planes=image.laid_elements() * _computed_bytes(tape, match),
+        stages=Stages(lambda: (Stage(_separable_reads(match, facts, image), *moved_result(root, True)),)),
     )  # fmt: skip
 
 
-def _separable_reads(
-    match: Match, facts: DepthwisePointwiseFacts, first: Problem, dtype: str, masked: bool
-) -> tuple[tuple[str, Reading], ...]:
-    running = computed(dtype)
+def _separable_reads(match: Match, facts: DepthwisePointwiseFacts, image: ReadImage) -> tuple[tuple[str, Reading], ...]:
+    running = image.dtype
     reads: list[tuple[str, Reading]] = [
         ("depthwise_kernel", ReadKernel(running, facts.depthwise.convolution)),
         ("pointwise_kernel", ReadKernel(running, facts.pointwise.convolution)),
-        ("x", read_image(dtype, facts.depthwise.convolution, first, [first], "separable", masked)),
+        ("x", image),
     ]
     if "pointwise_residual" in match.bindings:
         reads.append(("pointwise_residual", ReadAlike(running)))
@@ -170,7 +182,7 @@ def _priced(
     Args:
         measured_as: The row of the table of envelopes.
         extra_bytes: Read besides the image and kernels.
-        planes: Bytes of a copy of the image.
+        planes: Bytes of the image's copies into planes.
         stages: What the kernel copies and makes elsewhere.
         apart: How the root is written where its rows stand apart.
         columns: How it is written where its columns must follow each other.
@@ -202,19 +214,6 @@ def _lanes(tape: Tape, match: Match) -> int:
 def _computed_bytes(tape: Tape, match: Match) -> int:
     """Counts the bytes of an element as the kernels compute it."""
     return 8 if tape.ops[match.root].type.dtype == "f64" else 4
-
-
-def _plane_elements(convolution: Problem) -> int:
-    """Counts the elements of the planes that an image is copied to; of all phases' planes where zeros are inserted."""
-    found = phases_of(convolution)
-    if found:
-        return sum(_plane_elements(phase.problem) for phase in found)
-    size = convolution.batch * convolution.groups * convolution.channels
-    for extent, window in zip(convolution.result, convolution.windows, strict=True):
-        taps = [tap * window.dilation for tap in range(window.size)]
-        residues = {tap % window.stride for tap in taps}
-        size *= len(residues) * (extent + max(taps) // window.stride)
-    return size
 
 
 def _efficiency(convolution: Problem, lanes: int) -> float:

@@ -58,10 +58,13 @@ class ReadImage(NamedTuple):
         if self.dtype != kind.dtype:
             wide = kind.size * size
             kept, most, own = wide, max(most, kept + wide), ordered_like(lies.shape, own)
-        given = iter(own[2:])
-        places = (*own[:2], *(next(given) if role else 0 for role in self.runs[0].roles))
-        laid = max((plane_elements(run) for run in self.runs if not self._in_place(run, places)), default=0)
-        return Copied(kept, most, laid * size)
+        return Copied(kept, most, max(self._laid(own), default=0) * size)
+
+    def laid_elements(self) -> int:
+        """Counts the elements of all planes that a dense image is copied to, one run after the other."""
+        layout = self.facts.image
+        dense = arranged_strides(layout.shape, contiguous_strides(layout.shape), layout, ("b", "f", *self.roles))
+        return sum(self._laid(dense.strides))
 
     def margins(self, kind: TensorType, columns: bool) -> Margins | None:
         """Tells how the image lies that is read with the zeros around it, without a copy; None where none is.
@@ -85,6 +88,12 @@ class ReadImage(NamedTuple):
             return self.masked
         found = contiguous_axes(self.facts.image, self.roles[-1:])
         return self.masked and found is not None and found[0].stride == 1
+
+    def _laid(self, strides: Sequence[int]) -> list[int]:
+        """Counts the elements of each run's planes, 0 where it reads the image itself; strides of batch, channel and the axes there are."""
+        given = iter(strides[2:])
+        places = (*strides[:2], *(next(given) if role else 0 for role in self.runs[0].roles))
+        return [0 if self._in_place(run, places) else plane_elements(run) for run in self.runs]
 
     def _in_place(self, run: Problem, strides: tuple[int, ...]) -> bool:
         if self.kernel == "direct":

@@ -12,6 +12,7 @@ from topos_core.cost.memory import contiguous_strides
 from topos_core.kernels.convolution.engine import Engine, Epilogue, Operands
 from topos_core.kernels.convolution.geometry import Problem, problem
 from topos_core.kernels.convolution.phases import Phases, phases_of
+from topos_core.kernels.convolution.strips import Strips
 from topos_core.kernels.convolution.winograd import Form, Winograd, transformed
 from topos_core.kernels.known import Known
 from topos_core.kernels.launch import address_of
@@ -42,6 +43,7 @@ class Runner:
         residual: The binding that is added, or None.
         winograd: Does the work in place of `engine` where everything is finite; a root whose columns are not dense is made elsewhere.
         tiles: The kernel as `winograd` reads it.
+        again: Does it over where something is not finite.
         phases: Does the work in place of `engine` where zeros are inserted and the kernel is finite.
         pieces: The kernel as `phases` reads it, where it is known beforehand.
         margins: The planes in which the image lies, zeros around it; None where it lies in none that this kernel reads.
@@ -59,6 +61,7 @@ class Runner:
     residual: str | None
     winograd: Winograd | None = None
     tiles: np.ndarray | None = None
+    again: Strips | None = None
     phases: Phases | None = None
     pieces: Sequence[np.ndarray] | None = None
     margins: Margins | None = None
@@ -91,17 +94,18 @@ class Runner:
         if self.phases is not None and pieces is not None:
             self.phases.run(image, strides, operands, pieces, threads)
         elif not self._by_tiles(image, strides, operands, threads):
-            planes = self._planes(operands) if self.winograd is None else 0
-            self.engine.run(image, strides, operands, threads, planes)
+            self.engine.run(image, strides, operands, threads, self._planes(operands))
         if target is not result:
             self._deliver(target, result)
 
     def _by_tiles(self, image: tuple[int, ...], out: tuple[int, ...], given: Operands, threads: int) -> bool:
-        """Runs by Winograd's tiles where that is possible; gives whether the result is there."""
-        if self.winograd is None or self.tiles is None:
+        """Runs by Winograd's tiles where there are such, and directly where a sum is not finite; gives whether the result is there."""
+        if self.winograd is None or self.tiles is None or self.again is None:
             return False
         addresses = (given.x, address_of(self.tiles), given.scale, given.shift, given.residual, given.out)
-        return self.winograd.run(image, out, addresses, threads, self._planes(given))
+        if not self.winograd.run(image, out, addresses, threads, self._planes(given)):
+            self.again.run(image, out, given, self.winograd.tile_rows, self.winograd.form.side, threads)
+        return True
 
     def _planes(self, given: Operands) -> int:
         """Gives where the image's planes start, where it lies in such; else 0."""
@@ -185,11 +189,11 @@ def make_runner(
     if factors is not None:
         factors = (factors[0].astype(running), factors[1].astype(running))
     left = None if kernel is None else kernel_rows(kernel, facts, running)
-    winograd = tiles = None
+    winograd = tiles = again = None
     if tiled and left is not None:
         after = epilogue.limits, epilogue.activation, epilogue.residual_last
         winograd = Winograd(convolution, computed, *after, tiled)
-        tiles = transformed(left, convolution, tiled)
+        tiles, again = transformed(left, convolution, tiled), Strips(convolution, computed, epilogue)
     dense = phases_of(convolution)
     phases = Phases(convolution, dense, computed, epilogue) if dense else None
     engine = Engine(convolution, computed, epilogue)
@@ -206,6 +210,7 @@ def make_runner(
         residual=residual,
         winograd=winograd,
         tiles=tiles,
+        again=again,
         phases=phases,
         pieces=phases.pieces(left) if phases is not None and left is not None else None,
         margins=margins if margins is not None and (winograd or engine).reads_planes(margins) else None,

@@ -2,8 +2,8 @@
 
 Worth it where there are many channels and at least a register of tiles (`form_of`); small images have that many of the small
 tiles alone. The large ones have up to twenty times the rounding error of the direct kernel. What is not finite spreads over a whole
-tile here, so every sum is looked at: where one is not finite, the caller runs the direct kernel, which gives what was
-recorded.
+tile here, so every sum is looked at: where one is not finite, the caller runs the direct kernel (`strips.py`), which gives what
+was recorded.
 """
 
 from __future__ import annotations
@@ -212,6 +212,11 @@ class Winograd:
             block[_W[name]] = address
         launch(self.kernel, block, cut.threads)
         return bool(checks.sum() == 0.0)
+
+    @property
+    def tile_rows(self) -> int:
+        """Counts the rows of tiles that a worker holds who is alone."""
+        return self._block_rows(1)
 
     def reads_planes(self, margins: Margins) -> bool:
         """Tells whether planes that another kernel wrote into are those that an image is copied to."""

@@ -70,4 +70,7 @@ def offer_core(
     # a strided copy moves elements one by one: it costs as much as several dense ones
     moved = between + (8 * root.bytes if copied else 0)
     work = Work(flops, transcendentals, read + moved, root.bytes + moved)
-    return Offer(kernel, work, False, measured, efficiency, between if held is None else held, calls, stages=stages)
+    return Offer(
+        kernel=kernel, work=work, exact=False, envelope=measured, efficiency=efficiency,
+        temporary_bytes=between if held is None else held, calls=calls, stages=stages,
+    )  # fmt: skip
