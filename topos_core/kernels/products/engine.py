@@ -31,8 +31,7 @@ from topos_core.tape.type import numpy_dtype
 
 LEFT_BYTES: Final = 512 << 10
 """Of the left operand that every panel reads again: more would leave the second-level cache, so it is taken in parts (512 rows
-of 768, a second-level cache of 2 MB: 193 GF/s instead of 184). Where the processor itself asks for a tile's rows early enough it is
-not: parts read every panel again (the same on a Zen 5, 1 MB: 0.93 to 0.95 of the time in one part)."""
+of 768, a second-level cache of 2 MB: 193 GF/s instead of 184), unless `Host.takes_left_whole`."""
 _C: Final = {name: place for place, name in enumerate(CONTRACTION)}
 
 
@@ -124,7 +123,7 @@ class Product:
         ):
             part = -(-part // (2 * self.tiles.tall)) * self.tiles.tall
         cached = max(1, LEFT_BYTES // (self.steps * self.dtype.itemsize * self.tiles.tall)) * self.tiles.tall
-        by_part = packed and self.rows > cached and not host().fetches_streams
+        by_part = packed and self.rows > cached and not host().takes_left_whole
         if by_part:  # equal parts
             part = min(part, -(-self.rows // (-(-self.rows // cached) * self.tiles.tall)) * self.tiles.tall)
         splits = -(-self.rows // part)
