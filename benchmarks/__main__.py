@@ -192,7 +192,7 @@ def _print(workload: Workload, threads: int, figures: dict[str, Any]) -> None:
         else:
             times, error = figure["seconds"], figure["error"]
             words.append(
-                f"{name} {times['median'] * 1e3:.3f} ({times['minimum'] * 1e3:.3f}) e{float(error['absolute']):.0e}"
+                f"{name} {times['median'] * 1e3:.3f} ({times['minimum'] * 1e3:.3f}) e{float(error['relative']):.0e}"
             )
     print(f"{workload.name} T={threads}  " + "  ".join(words), flush=True)
 

@@ -88,8 +88,9 @@ def _head() -> Iterator[str]:
     yield "modules eager and compiled with frozen weights, `jax.jit`, ONNX graphs in onnxruntime and in OpenVINO (f32), and the"
     yield "program itself in NumPy. The faster variant of a peer counts: torch and jax in both orders of axes, onnxruntime also"
     yield "with bound results. Contenders have a process each and take turns. One thread: CPU time of the process, pinned to one"
-    yield "processor; several: wall time. `error` is the largest difference from the program in float64. `load` is the load average"
-    yield "while a row was measured; `alone`: the machine did nothing else."
+    yield "processor; several: wall time. `relative error` is the largest difference of an output from the program in float64, over the"
+    yield "largest magnitude of that output, as plans tell errors. `load` is the load average while a row was measured;"
+    yield "`alone`: the machine did nothing else."
 
 
 def _machine(machine: Mapping[str, Any], picture: str) -> Iterator[str]:
@@ -108,7 +109,7 @@ def _section(table: list[Row], threads: str, loads: Mapping[str, Mapping[str, fl
     yield f"### {'One thread, CPU time' if one else f'{threads} threads, wall time'}"
     yield ""
     bar = "bar | " if one else ""
-    yield f"| workload | topos median (least) | best peer | ratio | {bar}error | error of the best peer | {' | '.join(FAMILIES)} | load |"
+    yield f"| workload | topos median (least) | best peer | ratio | {bar}relative error | that of the best peer | {' | '.join(FAMILIES)} | load |"
     yield "|---" * (7 + one + len(FAMILIES)) + "|"
     for row in table:
         cells = [
@@ -144,7 +145,7 @@ def _ms(figure: Mapping[str, Any]) -> str:
 
 
 def _error(figure: Mapping[str, Any]) -> str:
-    return f"{float(figure['error']['absolute']):.1e}"
+    return f"{float(figure['error']['relative']):.1e}"
 
 
 def _draw(table: list[Row], path: Path) -> None:

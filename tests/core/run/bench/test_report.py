@@ -5,9 +5,9 @@ import pytest
 from benchmarks.workloads.report import rows, slug, write_report
 
 
-def figure(median):
+def figure(median, relative=1e-6):
     times = {"minimum": median * 0.9, "lower": median, "median": median, "upper": median}
-    return {"seconds": times, "error": {"absolute": 1e-6, "relative": 1e-6}}
+    return {"seconds": times, "error": {"absolute": 16 * relative, "relative": relative}}
 
 
 def failed():
@@ -27,7 +27,7 @@ RESULTS = {
                 "openvino": failed(),
             }
         },
-        "softmax": {"1": {"topos": figure(1.0), "numpy": figure(2.0)}},
+        "softmax": {"1": {"topos": figure(1.0, 4e-6), "numpy": figure(2.0, 3e-7)}},
         "odd_softmax": {"1": {"topos": figure(1.5), "numpy": figure(1.0)}},
     },
 }
@@ -55,6 +55,15 @@ def test_the_page_marks_misses_and_rows_of_a_busy_machine(tmp_path):
     assert "1 of 2 bars are reached." in page
     assert "the worst 1.50 (bars 1 and 1.25: **missed**)" in page
     assert (tmp_path / "images" / "benchmarks-test.png").stat().st_size > 0
+
+
+def test_errors_are_told_as_plans_tell_them(tmp_path):
+    pytest.importorskip("matplotlib")
+    write_report([RESULTS], tmp_path)
+    page = [line.strip("| ").split(" | ") for line in (tmp_path / "BENCHMARKS.md").read_text().splitlines()]
+    head, row = (next(line for line in page if line[0] == name) for name in ("workload", "softmax 4096x1024"))
+    told = dict(zip(head, row, strict=True))
+    assert (told["relative error"], told["that of the best peer"]) == ("4.0e-06", "3.0e-07")
 
 
 def test_each_processor_has_a_part_and_a_picture_of_its_own(tmp_path):
