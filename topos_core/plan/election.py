@@ -129,6 +129,8 @@ def earliest_of_equal_claims(candidates: Sequence[Candidate]) -> list[Candidate]
 
 def components(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
     """Splits candidates into groups that share no claim, in tape order within and without. Linear in the claims."""
+    if len(candidates) == 1:
+        return [[*candidates]]
     groups: dict[int, list[Candidate]] = {}
     for candidate, family in zip(candidates, families([candidate.claims for candidate in candidates]), strict=True):
         groups.setdefault(family, []).append(candidate)
@@ -188,36 +190,37 @@ def touched(
 
 
 def solve_exactly(component: Sequence[Candidate]) -> tuple[int, ...]:
-    """Finds the non-overlapping subset of greatest weight by branch and bound; ties go to tape order.
+    """Finds the non-overlapping subset of greatest weight, of candidates that all pay; ties go to tape order.
 
-    Taking a candidate is tried before leaving it and only a strictly better subset replaces the best, so among equal
-    subsets the one that takes the earliest candidate stands.
+    A candidate is taken where that is worth as much as leaving it, so among equal subsets the one that takes the earliest
+    candidate stands. What the free ones are worth is worked out once, whoever was taken before them.
     """
     count = len(component)
     claims, weights = [c.claims for c in component], [c.weight for c in component]
     conflicts = [  # with later ones
         sum([1 << j for j in range(i + 1, count) if not claims[i].isdisjoint(claims[j])]) for i in range(count)
     ]
-    if all(conflicts[i] == (1 << count) - (2 << i) for i in range(count)):  # one at most: the first of the heaviest
+    if all([conflicts[i] == (1 << count) - (2 << i) for i in range(count)]):  # one at most: the first of the heaviest
         return (component[weights.index(max(weights))].number,)
-    rest = [0] * (count + 1)
-    for i in range(count - 1, -1, -1):
-        rest[i] = rest[i + 1] + weights[i]
-    best_weight, best_picks = 0, 0
+    best: dict[int, tuple[int, int]] = {0: (0, 0)}  # by the free ones: their worth, and who is taken
 
-    def search(i: int, picks: int, barred: int, weight: int) -> None:
-        nonlocal best_weight, best_picks
-        if weight + rest[i] <= best_weight:
-            return
-        if i == count:
-            best_weight, best_picks = weight, picks
-            return
-        if not barred >> i & 1:
-            search(i + 1, picks | 1 << i, barred | conflicts[i], weight + weights[i])
-        search(i + 1, picks, barred, weight)
+    def worth(free: int) -> tuple[int, int]:
+        known = best.get(free)
+        if known is None:
+            first = free & -free
+            i, later = first.bit_length() - 1, free ^ first
+            left = free & ~conflicts[i] ^ first
+            weight, picks = worth(left)
+            known = weight + weights[i], picks | first
+            if left != later:
+                leaving = worth(later)
+                if leaving[0] > known[0]:
+                    known = leaving
+            best[free] = known
+        return known
 
-    search(0, 0, 0, 0)
-    return tuple(component[i].number for i in range(count) if best_picks >> i & 1)
+    _, picks = worth((1 << count) - 1)
+    return tuple([component[i].number for i in range(count) if picks >> i & 1])
 
 
 def solve_greedily(component: Sequence[Candidate]) -> tuple[int, ...]:
