@@ -98,7 +98,7 @@ def computing(tape: Tape, root: int, inside: Iterable[int]) -> frozenset[int]:
     """Collects a root and the values of an interior that carry arithmetic."""
     ops, moving = tape.ops, _moving()
     return frozenset(
-        [root, *(v for v in inside if (name := ops[v].name) not in moving and (name != "gather" or computes(tape, v)))]
+        [root, *[v for v in inside if (name := ops[v][0]) not in moving and (name != "gather" or computes(tape, v))]]
     )
 
 

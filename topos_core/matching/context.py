@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from topos_core.matching.closure import Region, live_readers, region
 from topos_core.matching.contraction import Forms
@@ -16,6 +16,8 @@ from topos_core.tape.op import Op
 from topos_core.tape.tape import Tape
 
 T = TypeVar("T")
+
+_NOT_ASKED: Final[Any] = object()
 
 
 class Context:
@@ -83,10 +85,11 @@ class Context:
     def answer(self, pattern: Pattern, value: int) -> Match | NearMiss | None:
         """Tries a pattern at a value, once."""
         answers = self._answers[pattern.identifier]
-        if value not in answers:
+        answer = answers.get(value, _NOT_ASKED)
+        if answer is _NOT_ASKED:
             applies = self._live[value] and self.tape.ops[value].name in pattern.roots
-            answers[value] = pattern.find(self, value) if applies else None
-        return answers[value]
+            answer = answers[value] = pattern.find(self, value) if applies else None
+        return answer
 
     def matched(self) -> list[Match]:
         """Lists what the patterns that are not searched last have matched; complete when those that are begin."""

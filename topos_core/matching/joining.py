@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from topos_core.matching.catalog import pattern
-from topos_core.matching.closure import computes
+from topos_core.matching.closure import computing
 from topos_core.matching.match import Match
 
 if TYPE_CHECKING:
@@ -44,8 +44,9 @@ def joined(
         inside |= part.interior | part.produced
     named = named or {}
     inside -= {root, *bindings.values(), *(value for values in named.values() for value in values)}
-    computing = frozenset((root, *(value for value in inside if computes(context.tape, value))))
-    return Match(identifier, root, dict(bindings), frozenset(inside), computing, named, facts)
+    return Match(
+        identifier, root, dict(bindings), frozenset(inside), computing(context.tape, root, inside), named, facts
+    )
 
 
 def chain(context: Context, root: int, stops: Iterable[int]) -> set[int]:

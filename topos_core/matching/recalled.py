@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from topos_core.matching.alike import most_alike
 from topos_core.matching.attempt import Attempt, Equation, Failure, Far, Held
@@ -156,6 +156,10 @@ def covered(known: Outcome, met: Met) -> set[int]:
     return {order[k].number for k in known.covered}
 
 
+PLAIN: Final = frozenset((int, float, str, bool, type(None), Func))
+"""What holds neither functions of the program nor their coefficients."""
+
+
 class Nearest(NamedTuple):
     """The operand that looks most like what is wanted, by all that lies below."""
 
@@ -182,5 +186,5 @@ def translated(told: Any, met: Met) -> Any:
     if kind is Nearest:
         return most_alike(told.wanted, translated(told.kids, met), told.product)
     if kind is tuple or kind is list:
-        return kind([translated(one, met) for one in told])
+        return kind([one if type(one) in PLAIN else translated(one, met) for one in told])
     return Kid(*[translated(one, met) for one in told]) if kind is Kid else told

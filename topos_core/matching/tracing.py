@@ -8,9 +8,9 @@ from typing import Any
 from topos_core.matching.attempt import DIGITS, Attempt
 from topos_core.matching.func import Func, Kid, identity_map, is_cast
 from topos_core.matching.labelling import labelled
-from topos_core.matching.met import EXACT, Locals, Met, restrided
+from topos_core.matching.met import EXACT, Locals, Reach, restrided
 from topos_core.matching.passed import Passed, Stride, Trail, is_passed_on
-from topos_core.matching.recalled import Nearest, Outcome, Place, Script
+from topos_core.matching.recalled import PLAIN, Nearest, Outcome, Place, Script
 from topos_core.matching.symbol import Coefficient
 from topos_core.matching.template import Template
 from topos_core.matching.tuples import new_tuple
@@ -40,7 +40,8 @@ class Tracing(Attempt):
 
     def __init__(self, locals_: Locals, func: Func, template: Template, script: Script | None) -> None:
         self._locals = locals_
-        self.met = Met.of(func)
+        self._reach: Reach | None = None
+        self.met = locals_.first(func).met
         self.shadows: dict[Func, Shadow] = {}
         self.trail = Trail()
         self._anchor = script is None
@@ -52,7 +53,7 @@ class Tracing(Attempt):
         fits = fits_anchor(self) if self._anchor else structured(self)
         if not self.trail.is_kept:
             return None
-        failure = None if self.failure is None else tuple(kept(one) for one in self.failure)
+        failure = None if self.failure is None else kept(tuple(self.failure))
         if self._anchor:
             return Outcome(fits, self.stage, failure, self.choices, self.compared, self.steps)
         held = tuple([(one.template, self._place(one.func), one.map, one.factor) for one in self.held])
@@ -70,23 +71,27 @@ class Tracing(Attempt):
 
     def read(self, shadow: Shadow) -> None:
         """Reads a function for a try."""
-        func = self.met.order[shadow.place]
-        if func.local < 0:
-            self._locals.read(func)
-        self.trail.readings.append((shadow.place, self.met.reading(func)))
-        exact = func.kind in EXACT
-        shadow.kids = self._kids(func.kids, "kid", shadow.place, exact)
-        shadow.written = self._kids(func.written, "written", shadow.place, exact) if func.written else ()
+        place, reach = shadow.place, self._reach
+        func = self.met.order[place]
+        if reach is None:
+            reach = self._locals.first(func)
+        else:
+            reach = reach.next.get(place) or self._locals.after(reach, place)
+        self._reach, self.met = reach, reach.met
+        self.trail.readings.append((place, reach.reading))
+        shadow.kids = self._kids(func, func.kids, "kid", shadow.place)
+        shadow.written = self._kids(func, func.written, "written", shadow.place) if func.written else ()
         shadow.shape, shadow.reduced = func.shape, func.reduced
         passed = func.constant is not None and is_passed_on(func.constant)
         shadow.constant = Passed("constant", shadow.place) if passed else func.constant
 
-    def _kids(self, kids: Sequence[Kid], which: str, place: int, exact: bool) -> tuple[Kid, ...]:
+    def _kids(self, reader: Func, kids: Sequence[Kid], which: str, place: int) -> tuple[Kid, ...]:
+        exact, strides = reader.kind in EXACT, reader.strides
         out = []
         for k, (func, map_, weight) in enumerate(kids):
             told = weight if exact or not is_passed_on(weight) else Passed(which, place, k)
             shown: Any = self.shadows.get(func) or self._shadow(func)
-            out.append(new_tuple(Kid, (shown, restrided(map_, self._stride), told)))
+            out.append(new_tuple(Kid, (shown, restrided(map_, self._stride) if strides else map_, told)))
         return tuple(out)
 
     def _stride(self, coefficient: int) -> Stride:
@@ -156,7 +161,7 @@ def kept(told: Any) -> Any:
     if kind is Shadow:
         return Place(told.place)
     if kind is tuple or kind is list:
-        return kind([kept(one) for one in told])
+        return kind([one if type(one) in PLAIN else kept(one) for one in told])
     if kind is Nearest:
         return Nearest(told.wanted, kept(told.kids), told.product)
-    return Kid(*[kept(one) for one in told]) if kind is Kid else told
+    return new_tuple(Kid, (kept(told[0]), *told[1:])) if kind is Kid else told

@@ -7,6 +7,7 @@ use. Twins count once, dead ops are nobody's reader, and movement or a factor pa
 from __future__ import annotations
 
 import hashlib
+from itertools import compress
 from typing import Any, Final
 
 import numpy as np
@@ -106,14 +107,14 @@ class Uses:
 
 def live(tape: Tape) -> frozenset[int]:
     """Collects the values that a result or an observation needs."""
-    needed = [*tape.results, *(observation.value for observation in tape.observations)]
     marked = bytearray(len(tape.ops))
-    while needed:
-        value = needed.pop()
-        if not marked[value]:
-            marked[value] = 1
-            needed += tape.ops[value].operands
-    return frozenset(value for value, mark in enumerate(marked) if mark)
+    for value in (*tape.results, *[observation.value for observation in tape.observations]):
+        marked[value] = 1
+    for value in range(len(marked) - 1, -1, -1):
+        if marked[value]:
+            for operand in tape.ops[value][1]:
+                marked[operand] = 1
+    return frozenset(compress(range(len(marked)), marked))
 
 
 def _is_splat(op: Op) -> bool:
