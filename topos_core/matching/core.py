@@ -55,6 +55,7 @@ class Keys:
         made: The values that are a multiple of a function, by its number.
         windows: The function that stands for a padded operand of a value, by the value that is read.
         factors: The coefficients with which a function occurs, by its number; filled in on demand.
+        over_first: Whether some sum below a function runs over axis 0, by its number; filled in on demand.
         walked: How many values were looked at between roots and bindings.
     """
 
@@ -79,6 +80,7 @@ class Keys:
         self.made: dict[int, list[int]] = {}
         self.windows: dict[int, int] = {}
         self.factors: dict[int, tuple[float, ...]] = {}
+        self.over_first: dict[int, bool] = {}
         self.walked = 0
         self.pulled: dict[int, tuple[Symbol, ...]] = {}
         self._cleaned: dict[int, View] = {}

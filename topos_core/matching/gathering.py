@@ -83,7 +83,7 @@ class Gathering:
         """Gives a member's own roles: its longer axes run along the space's axes in order."""
         axes = range(len(self.extents))
         along = iter(axes if whole else [axis for axis in axes if axis not in self.reduced])
-        return tuple(-1 if extent == 1 else next(along) for extent in self.tape.ops[value].type.shape)
+        return tuple([-1 if extent == 1 else next(along) for extent in self.tape.ops[value].type.shape])
 
     def _operand(self, value: int, roles: Roles) -> str | None:
         """Follows an operand through movement to a member, a constant or what is bound."""
@@ -121,8 +121,8 @@ class Gathering:
             name = self._known[key] = f"x{len(self.bindings)}"
             kind = self.tape.ops[value].type
             axes = [axis for axis, role in enumerate(roles) if role >= 0]
-            shape = tuple(kind.shape[axis] for axis in axes)
-            self.layouts[name] = Layout(shape, tuple(str(roles[axis]) for axis in axes), tuple(range(len(axes))))
+            shape = tuple([kind.shape[axis] for axis in axes])
+            self.layouts[name] = Layout(shape, tuple([str(roles[axis]) for axis in axes]), tuple(range(len(axes))))
             self.bindings[name] = value
             self.dtypes[name] = kind.dtype
         return self._known[key]
@@ -143,11 +143,11 @@ def _below(op: Op, operand: Op, roles: Roles) -> Roles | None:
         return tuple(back)
     if op.name == "broadcast":
         lead = len(op.type.shape) - len(shape)
-        return tuple(-1 if extent == 1 else roles[lead + axis] for axis, extent in enumerate(shape))
+        return tuple([-1 if extent == 1 else roles[lead + axis] for axis, extent in enumerate(shape)])
     if squeezed(shape) != squeezed(op.type.shape):
         return None
     along = iter([role for role, extent in zip(roles, op.type.shape, strict=True) if extent != 1])
-    return tuple(-1 if extent == 1 else next(along) for extent in shape)
+    return tuple([-1 if extent == 1 else next(along) for extent in shape])
 
 
 def _detail(op: Op) -> str:

@@ -67,8 +67,15 @@ def reduces_first_axis(found: Found, label: str = "n") -> bool:
 
 def sums_first_axis(keys: Keys, attempt: Attempt) -> bool:
     """Says of a failed try whether some sum in it runs over axis 0: else it was never meant as a norm over a batch."""
-    ops, seen = keys.tape.ops, {attempt.top}
-    level = [attempt.top]
+    top = attempt.top
+    known = keys.over_first.get(top.number)
+    if known is None:
+        known = keys.over_first[top.number] = _sums_first_axis(keys, top)
+    return known
+
+
+def _sums_first_axis(keys: Keys, top: Func) -> bool:
+    ops, seen, level = keys.tape.ops, {top}, [top]
     for left in range(DEPTH, -1, -1):
         following: list[Func] = []
         for func in level:

@@ -144,7 +144,7 @@ def families(claims: Sequence[Iterable[int]]) -> list[int]:
     for i, own in enumerate(claims):
         mine = i
         for claim in own:
-            other = claimed.setdefault(claim, i)
+            other = claimed.setdefault(claim, mine)
             if other == mine:
                 continue
             while leader[other] != other:
