@@ -10,6 +10,7 @@ The file is long because its one class is: every step of structure writes into t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from topos_core.matching.alike import is_cast_of, may_be, most_alike
@@ -179,9 +180,7 @@ class Attempt:
                 factor = self.match(wanted.func, kid.func, composed(kid.map, map_))
                 if factor is None:
                     break
-                found, expected = kid.weight * factor, wanted.weight
-                if type(found) is not float or type(expected) is not float or found != expected:
-                    self.equate(found, expected, f"the factor inside {template.name}", func)
+                self.equate(kid.weight * factor, wanted.weight, _inside(template.name), func)
             else:
                 return 1.0
             self._undo(mark)
@@ -213,7 +212,10 @@ class Attempt:
         flat = self.template.flat and kind == "product"
         if flat:
             kids = unrooted(kids)
-        nested = [k for k, kid in enumerate(kids) if kid.func.kind == kind and opens(kind, kid)]
+        nested = []
+        for k, kid in enumerate(kids):
+            if kid.func.kind == kind and opens(kind, kid):
+                nested.append(k)
         if not nested and not written:
             return self._assign_once(template, func, kids, constant)
         tries: list[tuple[list[Kid], Coefficient | None]] = [(kids, constant)]
@@ -290,11 +292,7 @@ class Attempt:
         if not order:
             return factor
         wanted, rest = order[0], order[1:]
-        weight = wanted.weight
-        if wanted.func.kind == "hole":
-            candidates = [k for k, kid in enumerate(kids) if kid.weight == weight]
-        else:
-            candidates = [k for k, kid in enumerate(kids) if kid.weight == weight and may_be(wanted.func, kid.func)]
+        candidates = self._candidates(wanted, kids, True)
         several = len(candidates) > 1
         for k in self._ordered(candidates, wanted, kids, True):
             kid = kids[k]
@@ -315,7 +313,7 @@ class Attempt:
         if not order:
             return pairs, kids
         wanted, rest = order[0], order[1:]
-        candidates = [k for k, kid in enumerate(kids) if may_be(wanted.func, kid.func)]
+        candidates = self._candidates(wanted, kids, False)
         several = len(candidates) > 1
         for k in self._ordered(candidates, wanted, kids, False):
             kid = kids[k]
@@ -329,6 +327,16 @@ class Attempt:
             if several:
                 self._undo(mark)
         return None
+
+    def _candidates(self, wanted: Kid, kids: list[Kid], product: bool) -> list[int]:
+        """Lists the operands that may be what is wanted, by their heads; in a product to the same power."""
+        func, _, weight = wanted
+        anything = func.kind == "hole"
+        found = []
+        for k, kid in enumerate(kids):
+            if (not product or kid[2] == weight) and (anything or may_be(func, kid[0])):
+                found.append(k)
+        return found
 
     def _ordered(self, candidates: list[int], wanted: Kid, kids: list[Kid], product: bool) -> list[int]:
         """Gives the candidates in the order in which this try takes them; a replay begins with another one."""
@@ -464,6 +472,11 @@ class Attempt:
         if type(found) is float and type(expected) is float and found == expected:
             return
         self.equations.append(new_tuple(Equation, (found, expected, what, func)))
+
+
+@cache
+def _inside(name: str) -> str:
+    return f"the factor inside {name}"
 
 
 _POWERS = 3

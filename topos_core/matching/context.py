@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from topos_core.matching.closure import Region, live_readers, region
 from topos_core.matching.contraction import Forms
@@ -16,8 +16,6 @@ from topos_core.tape.op import Op
 from topos_core.tape.tape import Tape
 
 T = TypeVar("T")
-
-_NOT_ASKED: Final[Any] = object()
 
 
 class Context:
@@ -85,10 +83,10 @@ class Context:
     def answer(self, pattern: Pattern, value: int) -> Match | NearMiss | None:
         """Tries a pattern at a value, once."""
         answers = self._answers[pattern.identifier]
-        answer = answers.get(value, _NOT_ASKED)
-        if answer is _NOT_ASKED:
-            applies = self._live[value] and self.tape.ops[value].name in pattern.roots
-            answer = answers[value] = pattern.find(self, value) if applies else None
+        if value in answers:
+            return answers[value]
+        applies = self._live[value] and self.tape.ops[value][0] in pattern.roots
+        answer = answers[value] = pattern.find(self, value) if applies else None
         return answer
 
     def matched(self) -> list[Match]:

@@ -190,11 +190,11 @@ class FuncTable:
             kept.append(selector)
         if bare:
             order = kept + late
-            places = {digit: (k, 1) for k, digit in enumerate(order)}
             sizes, count = [extents[digit] for digit in order], len(kept)
-            own = tuple(
-                [new_tuple(Kid, (func, tuple([places[one][0] for one in map_]), weight)) for func, map_, weight in kids]  # type: ignore[index]
-            )
+            numbers = {digit: k for k, digit in enumerate(order)}
+            at: Any = numbers.__getitem__
+            own = tuple([new_tuple(Kid, (func, tuple(map(at, map_)), weight)) for func, map_, weight in kids])
+            places = {digit: (k, 1) for digit, k in numbers.items()}
         else:
             places, sizes, count = _joined(kids, kept, late, extents)
             own = tuple([Kid(kid.func, _renumbered(kid.map, places), kid.weight) for kid in kids])
@@ -227,8 +227,9 @@ def form(offset: int, terms: Iterable[tuple[int, int]]) -> Form:
 
 def composed(inner: Map, outer: Sequence[Form]) -> Map:
     """Puts forms over a frame (one per digit) into a map over those digits."""
+    at: Any = outer.__getitem__
     try:
-        return tuple([outer[one] for one in inner])  # type: ignore[index]  # bare digits, as nearly always
+        return tuple(map(at, inner))  # bare digits, as nearly always
     except TypeError:
         pass
     out: list[Form] = []
@@ -251,8 +252,9 @@ def used(kids: Sequence[Kid], outer: Sequence[Form]) -> list[Kid]:
     """Gives operands used by one map more; the inner loop of every try, hence without a call per operand."""
     if outer == _identity(len(outer)):
         return list(kids)
+    at: Any = outer.__getitem__
     try:
-        return [new_tuple(Kid, (func, tuple([outer[one] for one in inner]), weight)) for func, inner, weight in kids]  # type: ignore[index]  # bare digits, as nearly always
+        return [new_tuple(Kid, (func, tuple(map(at, inner)), weight)) for func, inner, weight in kids]  # bare digits, as nearly always
     except TypeError:
         return [Kid(func, composed(inner, outer), weight) for func, inner, weight in kids]
 

@@ -15,7 +15,8 @@ def opens(kind: str, kid: Kid) -> bool:
     func = kid.func
     if kind == "sum":
         return func.constant is None
-    return all(power(inner.weight, kid.weight, len(func.kids)) is not None for inner in func.kids)
+    weight, count = kid.weight, len(func.kids)
+    return all([power(inner.weight, weight, count) is not None for inner in func.kids])
 
 
 def regrouped(kind: str, written: Sequence[Kid]) -> list[list[Kid]]:

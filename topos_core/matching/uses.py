@@ -50,20 +50,21 @@ class Uses:
         roots: list[int] = []
         counted: set[int] = set()
         numbers, sources, splats, constants, alive = self.number, self.source, self.splat, self.constant, self.live
+        at = numbers.__getitem__
         for value, op in enumerate(tape.ops):
-            name = op.name
+            name, operands, attributes, kind, _ = op
             if name in _NEVER_TWINS:
                 number = value
             elif name in _TOLD_APART:
                 number = known.setdefault(self._key(op), value)
             else:
-                key = name, tuple([numbers[operand] for operand in op.operands]), tuple(op.attributes.values()), op.type
-                number = known.setdefault(key, value)
+                told = tuple(attributes.values()) if attributes else ()
+                number = known.setdefault((name, *map(at, operands), told, kind), value)
             numbers.append(number)
             if name in _ONE_OPERAND_MOVEMENT:
-                through: int | None = op.operands[0]
-                splats.append(name != "pad" and splats[op.operands[0]])
-                constants.append(constants[op.operands[0]])
+                through: int | None = operands[0]
+                splats.append(name != "pad" and splats[operands[0]])
+                constants.append(constants[operands[0]])
             else:
                 through = self._through(op) if name in _PASSES else None
                 splats.append(name == "constant" and _is_splat(op))
@@ -76,7 +77,7 @@ class Uses:
             roots.append(number)
             if number not in counted and value in alive:
                 counted.add(number)
-                for operand in op.operands:
+                for operand in operands:
                     counts[roots[operand]] += 1
         self.count = [counts[root] for root in roots]
 
@@ -86,9 +87,9 @@ class Uses:
             return name, op.type, content(op.attributes["value"])
         operands = [numbers[operand] for operand in op.operands]
         if name == "pad":  # a fill of -0 equals one of 0, and is another number
-            return name, tuple(operands), repr(op.attributes), op.type
+            return name, *operands, repr(op.attributes), op.type
         operands.sort()
-        return name, tuple(operands), tuple(op.attributes.values()), op.type
+        return name, *operands, tuple(op.attributes.values()), op.type
 
     def _through(self, op: Op) -> int | None:
         """Gives the operand that an op only scales, or picks from."""
