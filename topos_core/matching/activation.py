@@ -55,12 +55,13 @@ def read_activation(tape: Tape, root: int, is_leaf: Callable[[int], bool]) -> tu
 class Leaves:
     """Which one leaf every value may be an activation of: all that it is computed from, by what activations are made of.
 
-    Values are added in tape order. It costs a look per operand, and most values of a tape need no other.
+    Values are added in tape order, those alone that are leaves or `THROUGH` makes. It costs a look per operand, and most
+    values of a tape need no other.
     """
 
     def __init__(self, tape: Tape) -> None:
         self._ops = tape.ops
-        self._seen: list[int] = []
+        self._seen: dict[int, int] = {}  # no number stands for several, or for something else
 
     def above(self, value: int) -> bool:
         """Says whether a value that comes next may be an activation of one leaf."""
@@ -68,16 +69,17 @@ class Leaves:
 
     def add(self, value: int, is_leaf: bool) -> None:
         """Adds the next value."""
-        self._seen.append(value if is_leaf else self._of(self._ops[value]))
+        leaf = value if is_leaf else self._of(self._ops[value])
+        if leaf != _SEVERAL:
+            self._seen[value] = leaf
 
     def _of(self, op: Op) -> int:
-        if op.name == "constant":
-            return _NUMBERS
-        if op.name not in _THROUGH:
+        name, operands, *_ = op
+        if name not in THROUGH:
             return _SEVERAL
         found, seen = _NUMBERS, self._seen
-        for operand in op.operands:
-            leaf = seen[operand]
+        for operand in operands:
+            leaf = seen.get(operand, _SEVERAL)
             if leaf != _NUMBERS and leaf != found:
                 if found != _NUMBERS or leaf == _SEVERAL:
                     return _SEVERAL
@@ -219,7 +221,8 @@ _HANDLED: Final = frozenset(
 
 
 _MOVES: Final = frozenset(("broadcast", "reshape", "permute"))
-_THROUGH: Final = _HANDLED | _MOVES | {"compare", "logical_not"}
+THROUGH: Final = _HANDLED | _MOVES | {"compare", "logical_not", "constant"}
+"""Ops that an activation may be made of."""
 
 
 def _table() -> tuple[tuple[str, tuple[Polynomial, ...]], ...]:

@@ -214,7 +214,7 @@ class Attempt:
             kids = unrooted(kids)
         nested = []
         for k, kid in enumerate(kids):
-            if kid.func.kind == kind and opens(kind, kid):
+            if kid[0].kind == kind and opens(kind, kid):
                 nested.append(k)
         if not nested and not written:
             return self._assign_once(template, func, kids, constant)

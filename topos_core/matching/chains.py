@@ -59,7 +59,7 @@ class Tables:
             self.leads[value] = 1
         for value in range(len(tape.ops) - 1, -1, -1):
             if self.leads[value]:
-                for operand in tape.ops[value].operands:
+                for operand in tape.ops[value][1]:
                     self.leads[operand] = 1
 
     def is_still(self, value: int) -> bool:
@@ -127,12 +127,10 @@ class Grouping:
 def grouped(tables: Tables, excluded: frozenset[int]) -> Grouping:
     """Finds every maximal group; `excluded` ops are in none."""
     context = tables.context
-    ops = context.tape.ops
     exits: dict[int, int] = {}
     members: dict[int, list[int]] = {}
-    for value in range(len(ops) - 1, -1, -1):
-        op = ops[value]
-        if op.name not in ELEMENTWISE or value in excluded or not context.is_live(value):
+    for value in reversed(context.made_by(ELEMENTWISE)):
+        if value in excluded or not context.is_live(value):
             continue
         target = _only(tables.readers(value), exits)
         if target is None or len(members[target]) >= LIMIT:

@@ -45,9 +45,9 @@ class Lookup(NamedTuple):
 def lookups(context: Context) -> dict[int, Lookup]:
     """Gives every value that is made of one element per row by a logarithm, signs, factors, reshapes and a sum over all rows."""
     found: dict[int, Lookup] = {}
-    for value, op in enumerate(context.tape.ops):
-        if op.name == "gather" and context.is_live(value):
-            first = _read(context, op)
+    for value in context.made_by(("gather",)):
+        if context.is_live(value):
+            first = _read(context, context.op(value))
             if first is not None:
                 found[value] = first
                 found.update(_behind(context, value, first))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 from topos_core.matching.closure import Region, live_readers, region
@@ -46,10 +47,18 @@ class Context:
         self.observed = frozenset(o.value for o in tape.observations if o.kind != "output")
         self._answers: defaultdict[str, dict[int, Match | NearMiss | None]] = defaultdict(dict)  # by pattern and value
         self._shared: dict[Callable[[Context], Any], Any] = {}
+        self._by_name: defaultdict[str, list[int]] = defaultdict(list)
+        for value, op in enumerate(tape.ops):
+            self._by_name[op[0]].append(value)
 
     def op(self, value: int) -> Op:
         """Gives the op that makes a value."""
         return self.tape.ops[value]
+
+    def made_by(self, names: Iterable[str]) -> list[int]:
+        """Lists the values that an op of one of these names makes, ascending. Costs their number."""
+        rows = [self._by_name[name] for name in names if name in self._by_name]
+        return rows[0] if len(rows) == 1 else sorted(chain.from_iterable(rows))
 
     def is_live(self, value: int) -> bool:
         """Says whether a value leads to any observation; dead ops are nobody's reader and get no matches."""

@@ -71,9 +71,10 @@ def _every_fold(context: Context) -> list[Fold]:
 
 
 def _of(context: Context, grouping: Grouping) -> Iterator[Fold]:
-    for value, op in enumerate(context.tape.ops):
-        if op.name not in REDUCTIONS or value in grouping.excluded or not context.is_live(value):
+    for value in context.made_by(REDUCTIONS):
+        if value in grouping.excluded or not context.is_live(value):
             continue
+        op = context.op(value)
         shape = context.op(op.operands[0]).type.shape
         longer = [axis for axis, extent in enumerate(shape) if extent != 1]
         reduced = tuple(longer.index(axis) for axis in op.attributes["axes"] if axis in longer)

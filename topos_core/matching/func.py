@@ -253,8 +253,8 @@ def used(kids: Sequence[Kid], outer: Sequence[Form]) -> list[Kid]:
     if outer == _identity(len(outer)):
         return list(kids)
     at: Any = outer.__getitem__
-    try:
-        return [new_tuple(Kid, (func, tuple(map(at, inner)), weight)) for func, inner, weight in kids]  # bare digits, as nearly always
+    try:  # bare digits, as nearly always
+        return [new_tuple(Kid, (func, tuple(map(at, inner)), weight)) for func, inner, weight in kids]
     except TypeError:
         return [Kid(func, composed(inner, outer), weight) for func, inner, weight in kids]
 

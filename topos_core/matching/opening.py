@@ -16,7 +16,7 @@ def opens(kind: str, kid: Kid) -> bool:
     if kind == "sum":
         return func.constant is None
     weight, count = kid.weight, len(func.kids)
-    return all([power(inner.weight, weight, count) is not None for inner in func.kids])
+    return all(power(inner, weight, count) is not None for _, _, inner in func.kids)
 
 
 def regrouped(kind: str, written: Sequence[Kid]) -> list[list[Kid]]:
@@ -60,11 +60,12 @@ def opened(kind: str, kids: Sequence[Kid], which: Sequence[int]) -> list[Kid]:
 
 def _through(kind: str, kid: Kid, inside: Sequence[Kid]) -> list[Kid]:
     """Gives the operands of an operand with their weights in the whole."""
-    count = len(kid.func.kids)
+    func, outer, scale = kid
+    count = len(func.kids)
     out = []
-    for inner in inside:
-        weight = inner.weight * kid.weight if kind == "sum" else power(inner.weight, kid.weight, count)
-        out.append(new_tuple(Kid, (inner.func, composed(inner.map, kid.map), weight)))
+    for below, map_, own in inside:
+        weight = own * scale if kind == "sum" else power(own, scale, count)
+        out.append(new_tuple(Kid, (below, composed(map_, outer), weight)))
     return out
 
 

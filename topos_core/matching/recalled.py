@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from topos_core.matching.alike import most_alike
@@ -48,12 +49,29 @@ class Outcome(NamedTuple):
     covered: tuple[int, ...] = ()
 
 
+class Late:
+    """An attribute that is worked out where somebody asks for it first, and plain from then on.
+
+    Unlike `__getattr__` it costs the other attributes nothing, and unlike `functools.cached_property` no lock.
+    """
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self._make = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        made = instance.__dict__[self._name] = self._make(instance)
+        return made
+
+
+def _of_whole(name: str) -> Late:
+    return Late(lambda refusal: getattr(refusal.whole, name))
+
+
 class Refusal:
     """A try that is known to fail, without what it would tell: that is put together where somebody asks."""
-
-    __slots__ = (
-        "_known", "_met", "_script", "_template", "_whole", "choices", "code", "compared", "far", "stage", "top",
-    )  # fmt: skip
 
     far: Far | None
     code: str | None
@@ -63,13 +81,28 @@ class Refusal:
         failure = known.failure
         self.far, self.code = (None, None) if failure is None else ((failure[0], failure[1], failure[2]), failure[3])
         self._known, self._template, self._met, self._script = known, template, met, script
-        self._whole: Recalled | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        """Asks the try as it would have been made."""
-        if self._whole is None:
-            self._whole = Recalled(self._known, self._template, self._met, self._script)
-        return getattr(self._whole, name)
+    def _made(self) -> Recalled:
+        return Recalled(self._known, self._template, self._met, self._script)
+
+    whole: Any = Late(_made)
+    """The try as it would have been made, and what is asked of it."""
+    template: Any = _of_whole("template")
+    failure: Any = _of_whole("failure")
+    held: Any = _of_whole("held")
+    reductions: Any = _of_whole("reductions")
+    reduced: Any = _of_whole("reduced")
+    alias: Any = _of_whole("alias")
+    labels: Any = _of_whole("labels")
+    extents: Any = _of_whole("extents")
+    equations: Any = _of_whole("equations")
+    signs: Any = _of_whole("signs")
+    steps: Any = _of_whole("steps")
+    front: Any = _of_whole("front")
+    fits: Any = _of_whole("fits")
+    known: Any = _of_whole("known")
+    root_digits: Any = _of_whole("root_digits")
+    root_of: Any = _of_whole("root_of")
 
     @property
     def bound(self) -> dict[str, tuple[Func, Map]]:
@@ -113,16 +146,6 @@ class Recalled(Attempt):
             self.failure = None
             labelled(self)  # what is wrong with a digit is told with its extent
 
-    def __getattr__(self, name: str) -> Any:
-        """Puts together what few ask for: what was held, and the furthest failure of those that were met on the way."""
-        if name == "held":
-            self.held = self._holding()
-            return self.held
-        if name == "failure":
-            self.failure = self._failing()
-            return self.failure
-        raise AttributeError(name)
-
     def _holding(self) -> list[Held]:
         met = self._met
         return [
@@ -136,6 +159,9 @@ class Recalled(Attempt):
             return None
         failure = Failure(*translated(told, self._met))
         return failure._replace(func=failure.found.func) if type(told[5]) is Nearest else failure
+
+    held: Any = Late(_holding)
+    failure: Any = Late(_failing)
 
     def covered(self) -> set[int]:
         """Collects the numbers of the functions that it holds."""

@@ -75,8 +75,8 @@ def _asked(context: Context, chosen: Sequence[int]) -> Iterator[tuple[int, Seque
         for value in pattern.where(context):
             by_value.setdefault(value, []).append(k)
     ops = context.tape.ops
-    for value in range(len(ops)) if by_op else sorted(by_value):
-        asked: Sequence[int] = by_op.get(ops[value].name, ())
+    for value in sorted({*context.made_by(by_op), *by_value}):
+        asked: Sequence[int] = by_op.get(ops[value][0], ())
         if value in by_value:
             asked = sorted((*asked, *by_value[value])) if asked else by_value[value]
         if asked and context.is_live(value):

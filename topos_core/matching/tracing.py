@@ -11,7 +11,6 @@ from topos_core.matching.labelling import labelled
 from topos_core.matching.met import EXACT, Locals, Reach, restrided
 from topos_core.matching.passed import Passed, Stride, Trail, is_passed_on
 from topos_core.matching.recalled import PLAIN, Nearest, Outcome, Place, Script
-from topos_core.matching.symbol import Coefficient
 from topos_core.matching.template import Template
 from topos_core.matching.tuples import new_tuple
 
@@ -131,28 +130,29 @@ class Tracing(Attempt):
             self.fail("kind", wanted, nearest, kids[0].func)
 
 
+class _Read:
+    """An attribute of a shadow that is not read yet; whatever is read becomes plain attributes."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, shadow: Shadow, owner: type) -> Any:
+        shadow.tracing.read(shadow)
+        return shadow.__dict__[self._name]
+
+
 class Shadow:
     """A function as a try sees it while its readings are kept: what lies below its head is read when it is asked for."""
-
-    __slots__ = (
-        "adds_nothing", "constant", "heads", "kids", "kind", "name", "place", "reduced", "shape", "tracing", "written",
-    )  # fmt: skip
-
-    kids: tuple[Kid, ...]
-    written: tuple[Kid, ...]
-    shape: tuple[int, ...]
-    reduced: tuple[int, ...]
-    constant: Coefficient | None
 
     def __init__(self, func: Func, place: int, tracing: Tracing) -> None:
         self.kind, self.name, self.adds_nothing, self.heads = func.kind, func.name, func.adds_nothing, func.heads
         self.place, self.tracing = place, tracing
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("kids", "constant", "written", "shape", "reduced"):
-            raise AttributeError(name)
-        self.tracing.read(self)
-        return getattr(self, name)
+    kids: Any = _Read()
+    written: Any = _Read()
+    shape: Any = _Read()
+    reduced: Any = _Read()
+    constant: Any = _Read()
 
 
 def kept(told: Any) -> Any:

@@ -109,8 +109,7 @@ def _own(match: Match) -> dict[str, int]:
 
 def stages(context: Context) -> dict[int, Stage]:
     """Reads all epilogues of a tape, once."""
-    roots = (value for value, op in enumerate(context.tape.ops) if op.name in CONVOLUTION.roots)
-    found = [context.answer(CONVOLUTION, value) for value in roots]
+    found = [context.answer(CONVOLUTION, value) for value in context.made_by(CONVOLUTION.roots)]
     return read_stages(context, [match for match in found if isinstance(match, Match)])
 
 

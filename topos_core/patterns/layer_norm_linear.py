@@ -96,10 +96,8 @@ def _places(context: Context) -> Collection[int]:
     if not places("layer_norm")(context):
         return ()
     ends = set(places("linear")(context))
-    for value, op in enumerate(context.tape.ops):
-        if op.name in linear_bias_activation.PATTERN.roots and match_at(
-            context, linear_bias_activation.IDENTIFIER, value
-        ):
+    for value in context.made_by(linear_bias_activation.PATTERN.roots):
+        if match_at(context, linear_bias_activation.IDENTIFIER, value):
             ends.add(value)
     return ends
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topos_core.cost.work import Work
-from topos_core.matching.activation import ROOTS, Leaves, read_activation
+from topos_core.matching.activation import ROOTS, THROUGH, Leaves, read_activation
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.formula import ACTIVATIONS, WITHOUT_FUNCTIONS
 from topos_core.matching.joining import chain, joined, match_at
@@ -80,20 +80,20 @@ def _layers(context: Context) -> tuple[Mapping[int, Match], Collection[int]]:
     """Lists linear layers by root and by what moves it, one without a bias only where no layer with a bias reads it; and
     the values that may be an activation of one."""
     found = {}
-    for value, op in enumerate(context.tape.ops):
-        if op.name in linear.PATTERN.roots:
-            match = match_at(context, linear.PATTERN.identifier, value)
-            if match is not None:
-                found[value] = match
+    for value in context.made_by(linear.PATTERN.roots):
+        match = match_at(context, linear.PATTERN.identifier, value)
+        if match is not None:
+            found[value] = match
     inner = {value for match in found.values() for value in match.interior}
     layers = {value: match for value, match in found.items() if value not in inner}
-    for value, op in enumerate(context.tape.ops):
-        if op.name in MOVES and op.operands[0] in layers:
-            layers[value] = layers[op.operands[0]]
+    for value in context.made_by(MOVES):
+        below = layers.get(context.op(value).operands[0])
+        if below is not None:
+            layers[value] = below
     likely: set[int] = set()
     leaves = Leaves(context.tape)
-    for value, op in enumerate(context.tape.ops):
-        if op.name in ROOTS and leaves.above(value):
+    for value in context.made_by(THROUGH | linear.PATTERN.roots):
+        if context.op(value).name in ROOTS and leaves.above(value):
             likely.add(value)
         leaves.add(value, value in layers)
     return layers, likely

@@ -68,10 +68,10 @@ def work(tape: Tape, match: Match) -> Work:
 
 def _products(context: Context) -> dict[int, Match]:
     """Finds all sets in one pass: products by the view that their left operand is."""
-    ops = context.tape.ops
     by_left: dict[Any, list[int]] = {}
-    for value, op in enumerate(ops):
-        if op.name == "matmul" and len(op.type.shape) == 2 and context.is_live(value):
+    for value in context.made_by(("matmul",)):
+        op = context.op(value)
+        if len(op.type.shape) == 2 and context.is_live(value):
             key = context.view(op.operands[0]), op.type.dtype, op.attributes["accumulate"]
             by_left.setdefault(key, []).append(value)
     found: dict[int, Match] = {}

@@ -200,7 +200,7 @@ def solve_exactly(component: Sequence[Candidate]) -> tuple[int, ...]:
     conflicts = [  # with later ones
         sum([1 << j for j in range(i + 1, count) if not claims[i].isdisjoint(claims[j])]) for i in range(count)
     ]
-    if all([conflicts[i] == (1 << count) - (2 << i) for i in range(count)]):  # one at most: the first of the heaviest
+    if conflicts == [(1 << count) - (2 << i) for i in range(count)]:  # one at most: the first of the heaviest
         return (component[weights.index(max(weights))].number,)
     best: dict[int, tuple[int, int]] = {0: (0, 0)}  # by the free ones: their worth, and who is taken
 
