@@ -77,6 +77,15 @@ class Host:
         """
         return self.cpu == ZEN_5
 
+    @property
+    def waits_for_rows(self) -> bool:
+        """Whether rows of an image that lie in a page each come late, so that tiles ask for the next ones and keep those that they read.
+
+        Measured on a Zen 5 alone, by medians in turns: a 1x1 convolution of 256x56x56 takes 0.92 to 0.94 of the time (1.00 where nobody else
+        uses its third-level cache), 8 of 512x33x32 0.86; a depthwise and a pointwise one of 128x56x56 0.96 and 1.00.
+        """
+        return self.cpu == ZEN_5
+
     def lanes(self, dtype: str) -> int:
         """Counts the elements of a vector register."""
         return self.vector_bytes // numpy_dtype(dtype).itemsize

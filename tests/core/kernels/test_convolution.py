@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from tests.core.kernels.check import close, run
 from tests.core.kernels.convolutions import convolutions, facts, formula, layout, match_of, positions
-from topos_core.kernels.convolution.engine import COPIED_ROWS
+from topos_core.kernels.convolution.engine import COPIED_ROWS, KEPT_ROWS
 from topos_core.kernels.host import Host, host
+from topos_core.kernels.watching import watching
 from topos_core.matching.facts import Window
 from topos_core.tape.type import numpy_dtype
 
@@ -46,16 +47,31 @@ def test_tails_of_lanes_and_rows(width, rows):
 
 
 @pytest.mark.parametrize("side", [32, 37, 56])
-@pytest.mark.parametrize("rows", [COPIED_ROWS - 1, COPIED_ROWS, COPIED_ROWS + 8])
-def test_rows_that_lie_far_apart_give_the_same_bits_in_place_and_copied(monkeypatch, side, rows):
-    described = facts(2, 1, 5, rows, (side, side), (Window(), Window()))
-    tape, match = match_of(described, "f32")
-    given, found = arrays(described, "f32"), []
-    for in_place in (True, False):
+@pytest.mark.parametrize("rows", [COPIED_ROWS - 1, COPIED_ROWS, KEPT_ROWS - 1, KEPT_ROWS, KEPT_ROWS + 3, KEPT_ROWS + 6])
+def test_rows_that_lie_far_apart_give_the_same_bits_in_place_copied_and_kept(monkeypatch, side, rows):
+    far_rows(monkeypatch, facts(2, 1, 5, rows, (side, side), (Window(), Window())), "f32")
+
+
+@pytest.mark.parametrize("steps", [511, 512, 513, 1025])
+def test_rows_that_lie_far_apart_give_the_same_bits_in_any_number_of_chains(monkeypatch, steps):
+    far_rows(monkeypatch, facts(1, 1, steps, KEPT_ROWS, (32, 33), (Window(), Window())), "f32")
+    far_rows(monkeypatch, facts(1, 1, steps, KEPT_ROWS, (32, 33), (Window(), Window())), "f64")
+
+
+def far_rows(monkeypatch, described, dtype):
+    """Reads an image in place, from copies of panels, and from panels that the first tile of each keeps."""
+    tape, match = match_of(described, dtype)
+    given, found, keeping = arrays(described, dtype), [], []
+    exact = formula(given["x"], given["kernel"], described.windows)
+    for in_place, keeps in ((True, False), (False, False), (True, True)):
         monkeypatch.setattr(Host, "reads_far_rows", property(lambda _, told=in_place: told))
-        found.append(run(tape, match, given))
-        close(found[-1], formula(given["x"], given["kernel"], described.windows), "f32", 10.0)
-    assert np.array_equal(*found)
+        monkeypatch.setattr(Host, "waits_for_rows", property(lambda _, told=keeps: told))
+        with watching() as seen:
+            found.append(run(tape, match, given))
+        keeping.append(any(variant[1].startswith("keeps") for name, variant in seen.asked if name == "tile"))
+        close(found[-1], exact, dtype, 10.0 * described.in_channels**0.5)
+    assert keeping == [False, False, described.out_channels >= KEPT_ROWS]
+    assert all(np.array_equal(found[0], other) for other in found[1:])
 
 
 @pytest.mark.parametrize("steps", [511, 512, 513, 1025])

@@ -3,7 +3,9 @@ import pytest
 
 from tests.core.kernels.check import taken
 from topos_core import nn
-from topos_core.kernels.host import host
+from topos_core.kernels.host import Host, host
+from topos_core.kernels.vocabulary.blocks import CONTRACTION
+from topos_core.kernels.watching import watching
 
 LANES = host().lanes("f32")
 
@@ -32,6 +34,16 @@ def check(function, given, **options):
 @pytest.mark.parametrize("rows", [2, 4, 5, 8, 9, 17])
 def test_tails_of_positions_and_rows(width, rows):
     check(pair(padding=1), arrays(2, 5, rows, (3, width)))
+
+
+@pytest.mark.parametrize("asks", [False, True])
+@pytest.mark.parametrize("padding", [0, 1])
+def test_images_whose_rows_are_asked_for_ahead(padding, asks, monkeypatch):
+    monkeypatch.setattr(Host, "waits_for_rows", property(lambda _: asks))
+    with watching() as seen:
+        check(pair(padding=padding), arrays(2, 80, 9, (40, 84)))
+    words = [dict(zip(CONTRACTION, start.words, strict=False)) for start in seen.started if start.name == "contraction"]
+    assert {word["next_lines"] > 0 for word in words} == {asks and host().masked}
 
 
 @pytest.mark.parametrize("rows", [1, 3])

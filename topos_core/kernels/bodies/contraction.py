@@ -10,7 +10,7 @@ from typing import Any
 
 from topos_core.kernels.host import Host
 from topos_core.kernels.tiles import tiles
-from topos_core.kernels.vocabulary.blocks import ACROSS, CONTRACTION, FINISH, RUNS, TILE
+from topos_core.kernels.vocabulary.blocks import ACROSS, CONTRACTION, FINISH, KEEPS, RUNS, TILE
 from topos_core.kernels.vocabulary.memory import (
     ask_to_write,
     call,
@@ -116,6 +116,8 @@ def kernel(host: Host, dtype: str) -> Any:
                 put(block, "last", last)
                 put(block, "vectors", (last - first + lanes - 1) // lanes)
                 call(get(args, "producer"), block, get(args, "produced"))
+            asked = 0
+            following = get(args, "right") + (right + first + get(args, "chunk_positions")) * size
             position = first
             while position < last:
                 left_over = (last - position + lanes - 1) // lanes
@@ -142,7 +144,10 @@ def kernel(host: Host, dtype: str) -> Any:
                 put(block, "runs", runs + (position - first) // lanes * 32)
                 put(block, "first", position)
                 put(block, "last", end)
-                row, asked = first_row, 0
+                keeps = get(args, "keeps") == 1 and offsets == get(args, "offsets")
+                if get(args, "producer") == 0:
+                    asked, following = 0, source + block_vectors * lanes * size
+                row = first_row
                 while row < last_row:
                     kind, height, vectors = 0, tall, block_vectors
                     if last_row - row <= short:
@@ -182,14 +187,27 @@ def kernel(host: Host, dtype: str) -> Any:
                             put(block, "ahead", source + get(args, "panel_bytes") + asked)
                             put(block, "ahead_step", 64)
                             asked += 64 * smaller(chain, steps - step)
+                        elif asked < get(args, "next_lines"):
+                            put(block, "ahead", following + asked * 64 + step * get(args, "next_step"))
+                            put(block, "ahead_step", get(args, "next_step"))
+                            asked += 1 if steps - step <= chain else 0
                         elif get(args, "left_ahead") == 1:
                             put(block, "ahead", left + ((row + present) * steps + step * height) * size)
                             put(block, "ahead_step", height * size)
                         else:
                             put(block, "ahead", block)
                             put(block, "ahead_step", 0)
-                        call(word(table, 16 * kind + vectors), block, 0)
+                        tile = word(table, 16 * kind + vectors)
+                        if keeps and kind == 0 and word(table, KEEPS + vectors) != 0:
+                            put(block, "kept", block + get(args, "copied_at") + step * get(args, "copied_pitch") * size)
+                            tile = word(table, KEEPS + vectors)
+                            if steps - step <= chain:
+                                offsets = get(args, "copied_offsets")
+                        call(tile, block, 0)
                         step += chain
+                    if keeps and offsets == get(args, "copied_offsets"):
+                        put(block, "right", block + get(args, "copied_at"))
+                    keeps = False
                     row += present
                     if ends and kind == 0:
                         continue

@@ -14,6 +14,7 @@ import numpy as np
 
 from topos_core.kernels.convolution.engine import (
     CACHE_BYTES,
+    FAR_BYTES,
     ITEMS_PER_THREAD,
     UNBOUNDED,
     Cut,
@@ -26,7 +27,7 @@ from topos_core.kernels.convolution.plane_copy import copy_block
 from topos_core.kernels.host import host
 from topos_core.kernels.launch import address_of, aligned, spaced, template
 from topos_core.kernels.library import kernel
-from topos_core.kernels.vocabulary.blocks import CONTRACTION, DEPTHWISE
+from topos_core.kernels.vocabulary.blocks import CONTRACTION, DEPTHWISE, LINE
 
 WINDOW: Final = "3x3"
 """The window that slides by rows; others are summed tap by tap."""
@@ -67,6 +68,13 @@ class Separable(Engine):
         if in_place and self._slides():
             positions = self._chunk_rows(threads, values) * making.reading["pitch"]
         chunks = -(-values["positions"] // positions)
+        channel_bytes = making.words["channel_step"] * self.dtype.itemsize
+        asks = (
+            in_place
+            and self.source.rows == 1
+            and host().waits_for_rows
+            and self.problem.channels * channel_bytes >= FAR_BYTES
+        )
         # off the power of two, so that channels do not meet in one cache set
         pitch = (-(-positions // self.lanes) + 1) * self.lanes
         made = np.arange(self.problem.channels, dtype=np.int64) * pitch
@@ -77,7 +85,7 @@ class Separable(Engine):
             # rows are not split: every part would make the right operand anew
             items=self.problem.batch * values["depth"] * chunks, splits=1, split_rows=self.problem.rows, chunks=chunks,
             # asking for lines of the result gains nothing beside what is made meanwhile
-            out_ahead=0, chunk_positions=positions, right_chunk=positions, copied_offsets=address_of(made), slot_bytes=slot,
+            out_ahead=0, next_lines=1 + positions * self.dtype.itemsize // LINE if asks else 0, next_step=channel_bytes, chunk_positions=positions, right_chunk=positions, copied_offsets=address_of(made), slot_bytes=slot,
             **self._places(values["runs_at"], positions),
         )  # fmt: skip
         produced = {

@@ -9,13 +9,13 @@ import numpy as np
 from topos_core.kernels.host import host
 from topos_core.kernels.library import kernel
 from topos_core.kernels.tiles import tiles
-from topos_core.kernels.vocabulary.blocks import FINISH
+from topos_core.kernels.vocabulary.blocks import FINISH, KEEPS
 
 
-def tile_table(dtype: str, activation: str = "none") -> np.ndarray:
+def tile_table(dtype: str, activation: str = "none", keeps: bool = False) -> np.ndarray:
     """Collects, for f32 or f64, 16 * kind + registers per row, then the epilogues; see `blocks.CONTRACTION`.
 
-    The epilogues that finish by runs and across have the activation inside.
+    The epilogues that finish by runs and across have the activation inside. `keeps` asks for tiles that keep what they read.
     """
     shapes = tiles(host())
     table = np.zeros(FINISH + 4, np.int64)
@@ -25,6 +25,8 @@ def tile_table(dtype: str, activation: str = "none") -> np.ndarray:
     for kind, (rows, widths) in enumerate(kinds):
         for vectors in widths:
             table[16 * kind + vectors] = kernel("tile", dtype, f"{rows}x{vectors}").address
+    for vectors in range(2, 1 + shapes.tall_vectors) if keeps else ():
+        table[KEEPS + vectors] = kernel("tile", dtype, f"keeps{shapes.tall}x{vectors}").address
     if host().masked:
         table[FINISH] = kernel("tile", dtype, "finish", activation).address
     table[FINISH + 1] = kernel("spread", dtype).address

@@ -41,6 +41,7 @@ TILE: Final = (
     "finished",  # 1 where `sums` are results already and are only to be stored
     "first", "last",  # positions of the tile that exist, for `spread`
     "source",  # what a producer reads for the chunk's first position
+    "kept",  # where a tile that keeps what it reads stores it: [steps, its registers]
 )  # fmt: skip
 """Words of a register tile's block."""
 
@@ -57,6 +58,8 @@ CONTRACTION: Final = (
     "part_by_part",  # 1: all chunks of one part of the rows, which stays cached, before the next part; 0: all parts of a chunk
     "steps",  # contracted extent
     "panel_bytes",  # bytes from a panel of the right operand to the next one, which is asked for meanwhile; 0 for none
+    "next_lines",  # cache lines of each row of the right operand's next panel, or of what its producer reads next, that are asked for meanwhile
+    "next_step",  # bytes between those rows
     "left_ahead",  # 1 where the next rows of `left` are to be asked for meanwhile
     "tiles",  # address of the tiles' addresses: 16 * kind + registers per row (kinds tall, short, flat); then `FINISH`
     "left",  # address of [groups * rows, steps]
@@ -67,6 +70,7 @@ CONTRACTION: Final = (
     "offsets",  # address of i64[steps]
     "copied_offsets",  # address of i64[steps] for a copied tile
     "copied_pitch",  # elements between steps of a copied tile
+    "keeps",  # 1 where the first tall tile of a panel copies what it reads for those that follow, if there is such a tile
     "producer", "produced",  # address of a kernel (tile block, its own words) that makes a chunk's right operand; 0 for none
     "reach",  # the largest of `offsets`
     "positions",  # of a slice, in the pitch of `right`
@@ -113,6 +117,8 @@ LANES, RUNS, ACROSS = 0, 1, 2
 """Epilogues: lane by lane, by runs of lanes in masked stores, or turned so that a position's rows are stored together."""
 FINISH: Final = 48
 """Where the epilogues' addresses stand in the table of tiles: by runs, lane by lane, and two for rows side by side."""
+KEEPS: Final = 8
+"""Where those of the tall tiles stand that keep what they read, by registers per row; 0 for none."""
 
 OVERLAP: Final = 2
 """Rows and columns of one of Winograd's image tiles beside those of its result, for windows of 3."""

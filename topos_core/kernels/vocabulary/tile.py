@@ -20,15 +20,24 @@ from topos_core.kernels.vocabulary.tile_ending import write_ending
 
 
 def tile_module(
-    scalar: Scalar, lanes: int, rows: int, vectors: int, symbol: str, *, packed: bool = False, ends: bool = False
+    scalar: Scalar,
+    lanes: int,
+    rows: int,
+    vectors: int,
+    symbol: str,
+    *,
+    packed: bool = False,
+    ends: bool = False,
+    keeps: int = 0,
 ) -> Any:
     """Makes a module with one function (block, worker) that runs a tile and leaves it in `sums`.
 
     With `packed`, the left operand lies as [steps, rows], so that it comes from memory in one stream. With `ends`, a block
-    whose `ending` is 1 has the tile finished in its registers and stored through `runs`; needs masked stores.
+    whose `ending` is 1 has the tile finished in its registers and stored through `runs`; needs masked stores. With `keeps`, what it
+    reads of the right operand is stored at `kept` too, so many elements from step to step.
     """
     module, function = kernel_function(symbol)
-    _Tile(function, scalar, lanes, rows, vectors, packed, ends).write()
+    _Tile(function, scalar, lanes, rows, vectors, packed, ends, keeps).write()
     return module
 
 
@@ -59,13 +68,13 @@ class _Tile:
     """Writes the body of one tile function."""
 
     def __init__(
-        self, function: Any, scalar: Scalar, lanes: int, rows: int, vectors: int, packed: bool, ends: bool
+        self, function: Any, scalar: Scalar, lanes: int, rows: int, vectors: int, packed: bool, ends: bool, keeps: int
     ) -> None:
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
         self.emitter = Emitter(self.builder, ir.VectorType(scalar.llvm, lanes))
         self.block = self.builder.inttoptr(function.args[0], INT64.as_pointer())
         self.scalar, self.lanes, self.rows, self.vectors = scalar, lanes, rows, vectors
-        self.packed, self.ends = packed, ends
+        self.packed, self.ends, self.keeps = packed, ends, keeps
 
     def write(self) -> None:
         builder = self.builder
@@ -118,6 +127,7 @@ class _Tile:
         rows = self.packed_rows() if self.packed else self.left_rows()
         right, offsets = self.address("right"), builder.inttoptr(self.word("offsets"), INT64.as_pointer())
         steps, ahead, ahead_step = self.word("steps"), self.word("ahead"), self.word("ahead_step")
+        kept = self.address("kept") if self.keeps else None
         before = builder.block
         loop, after = builder.append_basic_block("step"), builder.append_basic_block("done")
         builder.branch(loop)
@@ -129,6 +139,10 @@ class _Tile:
         emitter.prefetch(builder.inttoptr(soon, ir.IntType(8).as_pointer()))
         lanes = builder.gep(right, [builder.load(builder.gep(offsets, [step]))])
         values = [emitter.load(builder.gep(lanes, [self.number(v * self.lanes)])) for v in range(self.vectors)]
+        if kept is not None:
+            line = builder.gep(kept, [builder.mul(step, self.number(self.keeps))])
+            for v, value in enumerate(values):
+                emitter.store(value, builder.gep(line, [self.number(v * self.lanes)]))
         sums = []
         for r, row in enumerate(rows):
             at = builder.mul(step, self.number(self.rows)) if self.packed else step
