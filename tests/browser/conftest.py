@@ -151,7 +151,7 @@ def frames(page: Any, count: int) -> None:
 def at_rest(page: Any) -> None:
     """Waits until nothing fades and the drawing has glided to where it goes."""
     page.evaluate("""async () => {
-      await Promise.all(document.getAnimations().filter(one => isFinite(one.effect.getComputedTiming().endTime)).map(one => one.finished.catch(() => 0)));
+      await Promise.all(document.getAnimations().filter(one => one.playState === 'running' && isFinite(one.effect.getComputedTiming().endTime)).map(one => one.finished.catch(() => 0)));
       const place = () => document.querySelector('svg.ground > g')?.getAttribute('transform');
       for (let still = 0, last = place(); still < 3;) {
         await new Promise(requestAnimationFrame);

@@ -182,9 +182,36 @@ def test_a_gesture_out_and_back_mounts_the_drawing_once(open_page: Open) -> None
     else:
         pytest.fail("no gesture was one: frames took too long")
     assert page.evaluate("window.gone") == 0
+    expect(page.locator(".graph > canvas")).to_have_count(0)
     page.evaluate(out, [12] * 40)
-    page.locator(".graph > canvas").wait_for()
+    expect(page.locator(".graph > canvas")).to_have_count(1)
+    expect(page.locator(".picture")).to_have_count(0)  # once it rests
     assert page.evaluate("window.gone") == 1
+
+
+def test_a_gesture_from_far_shows_texts_where_they_are_legible_and_at_rest(open_page: Open) -> None:
+    page, *_ = open_page(norms())
+    seen = """async ([steps, deltaY]) => { const graph = document.querySelector('.graph'); const shown = [];
+        for (let i = 0; i < steps; i++) { await new Promise(requestAnimationFrame);
+            graph.dispatchEvent(new WheelEvent('wheel', {deltaY, ctrlKey: true, clientX: 600, clientY: 450, bubbles: true, cancelable: true}));
+            shown.push(graph.querySelector(':scope > canvas') ? 'far' : graph.querySelector('.picture') ? 'near' : 'none'); }
+        return shown; }"""
+    shown = page.evaluate(seen, [45, 12])
+    assert shown.index("far") > 20
+    assert "none" not in shown
+    expect(page.locator(".picture")).to_have_count(0)
+    shown = page.evaluate(seen, [60, -12])
+    assert shown.index("near") > 5  # at less than half a zoom its texts would be dust
+    assert "none" not in shown
+    page.evaluate(seen, [60, 12])
+    expect(page.locator(".picture")).to_have_count(0)
+    for _ in range(20):
+        page.evaluate(seen, [1, -36])
+        page.wait_for_timeout(220)
+        if page.locator(".picture").count():
+            break
+    assert camera(page)[2] == pytest.approx(0.415, abs=0.02)  # at rest it is drawn with its texts from 0.4 on
+    expect(page.locator(".graph > canvas")).to_have_count(0)
 
 
 def test_the_minimap_leads_there(open_page: Open) -> None:

@@ -20,7 +20,6 @@ export interface Pen {
   restore(): void;
   translate(x: number, y: number): void;
   scale(x: number, y: number): void;
-  clearRect(x: number, y: number, width: number, height: number): void;
   fillRect(x: number, y: number, width: number, height: number): void;
   strokeRect(x: number, y: number, width: number, height: number): void;
   beginPath(): void;
@@ -58,7 +57,8 @@ export const FAR_FONT = '600 11px system-ui, "DejaVu Sans", sans-serif';
 export function drawFar(context: Pen, view: FarView, fills: Fills): void {
   const { scene, tree, index, camera, width, height, colours } = view;
   const { k } = camera;
-  context.clearRect(0, 0, width, height);
+  context.fillStyle = colours.canvas;
+  context.fillRect(0, 0, width, height);
   const seen = (x: number, y: number, w: number, h: number): boolean =>
     (x + w) * k + camera.x > 0 && x * k + camera.x < width && (y + h) * k + camera.y > 0 && y * k + camera.y < height;
   context.save();
@@ -174,8 +174,8 @@ function overlap(one: Place, other: Place): boolean {
   return one.x < other.x + other.width && other.x < one.x + one.width && one.y < other.y + other.height && other.y < one.y + one.height;
 }
 
-/** Fills for a canvas: plain, hatched, dotted; at one size on the screen. */
-export function textures(context: CanvasRenderingContext2D, colours: Palette, k: number): Fills {
+/** Fills for a canvas: plain, hatched, dotted. */
+export function textures(context: CanvasRenderingContext2D, colours: Palette): Fills {
   const tile = (colour: string, paint: (tile: CanvasRenderingContext2D) => void): CanvasPattern | string => {
     const canvas = document.createElement('canvas');
     canvas.width = canvas.height = 5;
@@ -184,9 +184,7 @@ export function textures(context: CanvasRenderingContext2D, colours: Palette, k:
     inner.fillRect(0, 0, 5, 5);
     inner.fillStyle = inner.strokeStyle = colour;
     paint(inner);
-    const pattern = context.createPattern(canvas, 'repeat');
-    pattern?.setTransform(new DOMMatrix().scale(1 / k));
-    return pattern ?? colour;
+    return context.createPattern(canvas, 'repeat') ?? colour;
   };
   const hatch = (inner: CanvasRenderingContext2D): void => {
     inner.lineWidth = 2.2;
@@ -204,6 +202,13 @@ export function textures(context: CanvasRenderingContext2D, colours: Palette, k:
       inner.fillRect(2.5, 2.5, 2, 2);
     }),
   };
+}
+
+/** Brings textures to one size on the screen, whatever the zoom. */
+export function unzoomed(fills: Fills, k: number): Fills {
+  const matrix = new DOMMatrix().scale(1 / k);
+  for (const fill of Object.values(fills)) if (fill instanceof CanvasPattern) fill.setTransform(matrix);
+  return fills;
 }
 
 function circle(context: Pen, x: number, y: number, radius: number, fill: string): void {

@@ -4,12 +4,12 @@ import { drawFar, FAR_FONT, type FarView, type Fills, type Pen } from './far';
 import type { Palette } from './palette';
 
 /** Writes the drawing from far as a file of its own; `measure` tells how wide a text is. */
-export function strokes(view: FarView, background: string, measure: (text: string) => number): string {
+export function strokes(view: FarView, measure: (text: string) => number): string {
   const { width, height, colours } = view;
   const pen = new Strokes(measure);
   drawFar(pen, view, FILLS(colours));
   const size = `width="${width}" height="${height}"`;
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" ${size}>${patterns(colours)}<rect ${size} fill="${background}"/>${pen.written.join('')}</svg>`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" ${size}>${patterns(colours)}${pen.written.join('')}</svg>`;
 }
 
 const FILLS = (colours: Palette): Fills => ({ taken: colours.verdict.taken, near_miss: colours.node, declined: 'url(#declined)', blocked: 'url(#blocked)' });
@@ -53,9 +53,6 @@ class Strokes implements Pen {
   }
   scale(by: number): void {
     this.at = { ...this.at, k: this.at.k * by };
-  }
-  clearRect(): void {
-    this.written.length = 0;
   }
   fillRect(x: number, y: number, width: number, height: number): void {
     this.written.push(`<rect ${this.box(x, y, width, height)} fill="${String(this.fillStyle)}"${this.alpha()}/>`);

@@ -22,7 +22,7 @@ export const NEAR = 0.4;
 /** Type of 8 px: smaller is a picture, not a text. */
 export const READABLE = 0.66;
 /** Type of 6.5 px, which is legible: all of the width beside the map beats a size that is easier to read. */
-const LEGIBLE = 0.52;
+export const LEGIBLE = 0.52;
 /** Pixels of the drawing that stay in view, whatever moves it. */
 const KEPT = 64;
 const MARGIN = 28;
