@@ -99,6 +99,29 @@ def test_a_value_that_is_asked_for_by_number_stays_asked_for_where_a_save_left_i
     assert planner.asked[-1][1] == {"observe": [3]}
 
 
+@pytest.mark.parametrize(
+    ("after", "selected"),
+    [(("exp", "tanh", "neg", "abs"), 3), (("tanh", "abs"), None), (("tanh", "neg", "abs", "exp"), 2)],
+    ids=["one before it", "it is gone", "one behind it"],
+)
+def test_an_op_stays_selected_where_a_save_left_it(
+    open_page: Open, after: tuple[str, ...], selected: int | None
+) -> None:
+    page, served, planner = open_page(chain("tanh", "neg", "abs"))
+    page.locator('[data-op="2"]').click()
+    expect(page.locator('[data-op="2"].selected')).to_have_count(1)
+    edited = chain(*after)
+    planner.traced[0] = Traced(edited["target"], edited, None)
+    served.refresh()
+    expect(page.locator('[data-box="op"]')).to_have_count(len(after) + 1)
+    if selected is None:
+        expect(page.get_by_role("status").filter(has_text="not in the saved program")).to_have_count(1)
+        expect(page.locator(".op.selected")).to_have_count(0)
+    else:
+        expect(page.locator(f'[data-op="{selected}"].selected .name')).to_have_text("neg")
+        expect(page.get_by_test_id("why")).to_contain_text("neg")
+
+
 def hold(route: Any, held: list[Any], late: str) -> None:
     held.append((route, route.fetch() if late == "answer" else None))
 

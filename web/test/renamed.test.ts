@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { Observation } from '../src/data/document';
-import { numbered, renamed } from '../src/state/renamed';
+import { numbered, renamed, reselected } from '../src/state/renamed';
 
 describe('a question after a save', () => {
   const reading = (value: number, name: string | null = null): Observation => ({ value, name, kind: 'observe' }) as unknown as Observation;
@@ -28,5 +28,21 @@ describe('a question after a save', () => {
   it('says when it names anything by number', () => {
     expect(numbered({ consumer: 'stablehlo', off: ['gelu'], observe: [] })).toBe(false);
     expect(numbered({ beside: [0] })).toBe(true);
+  });
+});
+
+describe('a selection after a save', () => {
+  it('is the op that was selected, wherever it stands now', () => {
+    expect(reselected('o:2', [0, 1, 4, null])).toBe('o:4');
+    expect(reselected('o:0', [0, 1, 4, null])).toBe('o:0');
+  });
+  it('is none where the op is gone, or it is not known where it is', () => {
+    expect(reselected('o:3', [0, 1, 4, null])).toBeUndefined();
+    expect(reselected('o:9', [0, 1, 4, null])).toBeUndefined();
+    expect(reselected('o:0', null)).toBeUndefined();
+  });
+  it('is a region or a scope by its key', () => {
+    expect(reselected('r:gelu@block', null)).toBe('r:gelu@block');
+    expect(reselected('s:block', null)).toBe('s:block');
   });
 });

@@ -7,7 +7,7 @@ import { Model } from '../data/model';
 import { buildTree } from '../data/scopes';
 import { Refusal } from '../data/source';
 import { openedAtFirst } from './opening';
-import { numbered, type Numbering } from './renamed';
+import { numbered, type Numbering, reselected } from './renamed';
 import { leftOut, unread, type Vetted, vetPlans, vetView } from './strangers';
 import { read, type View } from './url';
 import type { Viewer } from './viewer.svelte';
@@ -144,7 +144,8 @@ export class Loading {
     try {
       const fresh = !same || state.graph !== viewer.skeleton?.graph || !viewer.model || this.renumber || viewer.compared !== null || compare !== undefined;
       const { source, whatif } = viewer;
-      const since = same && !compare && viewer.compared === null && numbered(whatif.options) ? viewer.skeleton?.graph : null;
+      const told = numbered(whatif.options) || viewer.selection?.kind === 'op';
+      const since = same && !compare && viewer.compared === null && told ? viewer.skeleton?.graph : null;
       const [skeleton, own, ownGraph, diff, moved] = await Promise.all([
         source.skeleton(id), source.plan(id), fresh && !compare ? source.graph(id, state.graph) : null,
         compare ? source.diff(compare, id) : null, since && since !== state.graph ? source.renumbered(id, since) : null,
@@ -154,6 +155,10 @@ export class Loading {
       const plan = diff ? renumbered(own, diff.of_after) : own;
       if (turn !== this.turn) return;
       const kept = same ? this.remember() : {};
+      if (kept.selection !== undefined && state.graph !== viewer.skeleton?.graph) {
+        kept.selection = reselected(kept.selection, moved);
+        if (kept.selection === undefined) viewer.status = 'the op that was selected is not in the saved program';
+      }
       const was = same ? this.numbering() : null;
       viewer.skeleton = skeleton;
       viewer.texts.reset();

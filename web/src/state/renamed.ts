@@ -1,4 +1,4 @@
-/** A question in the numbers of the program that came after the one that it was asked of. */
+/** A question and a selection in the numbers of the program that came after the one that it was asked of. */
 
 import type { Observation, Options } from '../data/document';
 
@@ -36,4 +36,11 @@ export function renamed(options: Options, was: Numbering | null, now: Numbering,
     return to === null ? [] : [to];
   });
   return { kept: { ...others, observe: values, ignore: rows(ignore, 'not observing'), beside: rows(beside, 'recomputing') }, lost };
+}
+
+/** What was selected in one program, as it is selected in the next: an op where its value stands now, undefined where it is gone; anything else by its key. */
+export function reselected(name: string, moved: Moved): string | undefined {
+  if (!name.startsWith('o:')) return name;
+  const to = moved?.[Number(name.slice(2))] ?? null;
+  return to === null ? undefined : `o:${to}`;
 }
