@@ -286,10 +286,12 @@ def _interior(
         seen.add(value)
         func = funcs[value]
         holes = wanted.get(func)
-        if holes is not None and _stops(
-            keys, value, any(close_to(keys, value, factor, relative) for _, factor in holes)
-        ):
-            continue  # a twin of what is bound, or what it is computed from
+        if holes is not None:
+            hit = False
+            for _, factor in holes:
+                hit = hit or close_to(keys, value, factor, relative)
+            if _stops(keys, value, hit):
+                continue  # a twin of what is bound, or what it is computed from
         op = ops[value]
         if op[0] in _UNACCOUNTED:
             keys.walked += len(seen)

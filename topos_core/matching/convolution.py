@@ -48,6 +48,9 @@ def is_linear(form: Form) -> bool:
         shared = {digit for digits in other for digit in digits if digit < kept}
         is_channel = False
         for digits in mine:
+            if len(digits) == 1:
+                is_channel = digits[0] >= kept or digits[0] in shared
+                continue
             channel = [digit >= kept or digit in shared for digit in digits]
             is_channel = any(channel)
             gone = [digit >= kept for digit in digits]

@@ -361,7 +361,7 @@ def _joined(
 ) -> tuple[dict[int, tuple[int, int]], list[int], int]:
     """Joins an outer and an inner digit wherever every form reads them as one mixed-radix number."""
     rows = [dict(parts_of(one)[1]) for kid in kids for one in kid.map]
-    columns = {digit: tuple(row.get(digit, 0) for row in rows) for digit in (*kept, *late)}
+    columns = {digit: tuple([row.get(digit, 0) for row in rows]) for digit in (*kept, *late)}
     places: dict[int, tuple[int, int]] = {}
     sizes: list[int] = []
     count = 0
@@ -387,9 +387,9 @@ def _chain(left: list[int], columns: dict[int, tuple[int, ...]], extents: Sequen
     while True:
         outer, inner = columns[chain[0]], columns[chain[-1]]
         for digit in left:
-            if columns[digit] == tuple(extents[chain[0]] * c for c in outer):
+            if columns[digit] == tuple([extents[chain[0]] * c for c in outer]):
                 chain.insert(0, digit)
-            elif inner == tuple(extents[digit] * c for c in columns[digit]):
+            elif inner == tuple([extents[digit] * c for c in columns[digit]]):
                 chain.append(digit)
             else:
                 continue

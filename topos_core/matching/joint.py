@@ -82,7 +82,7 @@ def _joined(a: View, b: View, rows: Sequence[Sequence[Pair]], inner: Sequence[Pa
         (
             JOINT,
             first.base_shape + second.base_shape,
-            tuple(digits(row) for row in rows),
+            tuple([digits(row) for row in rows]),
             side_by_side(first.offsets, second.offsets),
             side_by_side(first.divisors, second.divisors),
             first.bounds + second.bounds,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 
@@ -50,7 +51,7 @@ class Match:
         """Collects the root and every producer of a named result."""
         if not self.named:
             return frozenset((self.root,))
-        return frozenset((self.root, *(v for values in self.named.values() for v in values)))
+        return frozenset((self.root, *chain.from_iterable(self.named.values())))
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,31 +118,33 @@ class Recalled(Attempt):
     """A try whose structure is that of a known one."""
 
     def __init__(self, known: Outcome, template: Template, met: Met, script: Script) -> None:
+        (
+            self.fits, self.stage, _, self.choices, self.compared, self.steps, front, _, _, reductions, grown_by, self.reduced,
+            self.alias, self.labels, kept_equations, signs, _, _,
+        ) = known  # fmt: skip
         order = met.order
         top = order[0]
         self.template, self.top, self.script = template, top, script
         self.root_digits = len(top.shape)
         self.extents = [*top.shape]
-        self.reductions = [(label, digits, order[k]) for label, digits, k in known.reductions]
-        for k in known.grown_by:
+        self.reductions = [(label, digits, order[k]) for label, digits, k in reductions] if reductions else []
+        for k in grown_by:
             self.extents += order[k].reduced
         self.bound = bound(known, met)
-        self.reduced, self.alias, self.labels = known.reduced, known.alias, known.labels
         self.equations = equations = []
-        for found, expected, what, k in known.equations:
+        for found, expected, what, k in kept_equations:
             if type(found) is Passed:
                 found = worked_out(found, order)
             if type(expected) is Passed:
                 expected = worked_out(expected, order)
             if type(found) is not float or type(expected) is not float or found != expected:
                 equations.append(new_tuple(Equation, (found, expected, what, order[k])))
-        self.signs = [(worked_out(one, order), sign, order[k]) for one, sign, k in known.signs]
-        self.choices, self.steps, self.compared, self.stage = known.choices, known.steps, known.compared, known.stage
-        self.front, self.fits = worked_out(known.front, order), known.fits
+        self.signs = [(worked_out(one, order), sign, order[k]) for one, sign, k in signs] if signs else []
+        self.front = worked_out(front, order)
         self.known: dict[str, float] = {}
         self._grown = []
         self._outcome, self._met = known, met
-        if not known.fits and known.front is not None:
+        if not self.fits and front is not None:
             self.failure = None
             labelled(self)  # what is wrong with a digit is told with its extent
 

@@ -100,20 +100,23 @@ def _aligned(view: View, map_: Map, attempt: Attempt, spare: Sequence[int] | Non
         other = [(c, attempt.root_of(d)) for d, c in terms]
         own.sort(key=_size, reverse=True)
         other.sort(key=_size, reverse=True)
-        if any(i in used for _, i in own):
+        mine = [i for _, i in own]
+        if not used.isdisjoint(mine):
             return None
-        used.update(i for _, i in own)
+        used.update(mine)
         zipped = _zipped(own, other, view, attempt, parts)
         if not zipped and (spare is None or not _paired(own, other, view, attempt, parts)):
             return None
     if len(used) != len(digits) and (spare is None or not _spread(view, used, spare, attempt, parts)):
         return None
-    shown = [part for row in parts for part in row]
     sizes: dict[int, int] = {}
-    for part in shown:
-        sizes[part.digit] = sizes.get(part.digit, 1) * part.extent
-    if any(size != attempt.extents[digit] for digit, size in sizes.items()):
-        return None
+    for row in parts:
+        for extent, digit, _ in row:
+            sizes[digit] = sizes.get(digit, 1) * extent
+    extents = attempt.extents
+    for digit, size in sizes.items():
+        if size != extents[digit]:
+            return None
     return parts
 
 
@@ -141,7 +144,7 @@ def _zipped(
         step = min(extent, size)
         if extent % step or size % step:
             return False
-        parts[index].insert(0, Part(step, digit, below))
+        parts[index].insert(0, new_tuple(Part, (step, digit, below)))
         least = abs(weight) * step
         if extent > step:
             left.append((extent // step, weight * step, index))

@@ -122,9 +122,10 @@ class Tracing(Attempt):
         return place, digit - first + (self.root_digits if place == 0 else 0)
 
     def _no_candidate(self, wanted: Kid, kids: list[Kid], product: bool) -> None:
-        if any(is_cast(kid.func.kind, kid.func.name) or kid.func.adds_nothing for kid in kids):
-            self.trail.is_kept = False  # which operand is told is a question of all that lies below
-            return
+        for func, _, _ in kids:
+            if func.adds_nothing or is_cast(func.kind, func.name):
+                self.trail.is_kept = False  # which operand is told is a question of all that lies below
+                return
         if not (product and self._has_other_power(wanted, kids)) and kids:
             nearest: Any = Nearest(wanted, tuple(kids), product)
             self.fail("kind", wanted, nearest, kids[0].func)
@@ -159,7 +160,7 @@ def kept(told: Any) -> Any:
     """Turns the functions of a try into their places."""
     kind = type(told)
     if kind is Shadow:
-        return Place(told.place)
+        return new_tuple(Place, (told.place,))
     if kind is tuple or kind is list:
         return kind([one if type(one) in PLAIN else kept(one) for one in told])
     if kind is Nearest:

@@ -34,6 +34,8 @@ def find_cycle(
 
 def read_before_root(users: Sequence[Sequence[int]], match: Match) -> bool:
     """Tells whether somebody outside a match reads a named result before the root."""
+    if not match.named:
+        return False
     inside = match.interior | match.produced
     return any(
         user < match.root and user not in inside for values in match.named.values() for v in values for user in users[v]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from topos_core.cost.machine import Machine
 from topos_core.kernels.kernel import Decline, Offer
 from topos_core.matching.match import Match
+from topos_core.matching.tuples import new_tuple
 from topos_core.plan.ballots import Ballot
 from topos_core.plan.contraction import find_cycle
 from topos_core.plan.decision import Decision, Number
@@ -71,8 +72,8 @@ class Council:
                 lifted[number] = decision, winner = self._set_aside(ballot, of, index, picks)
                 drafts[number] = Draft(decision.verdict, decision.code, decision.observations, winner)
             else:
-                drafts[number] = Draft("declined", self._code(ballot))
-        if any(draft.verdict == "blocked" for draft in drafts.values()):  # who covers whom then decides what is told
+                drafts[number] = new_tuple(Draft, ("declined", self._code(ballot), (), None))
+        if "blocked" in [draft[0] for draft in drafts.values()]:  # who covers whom then decides what is told
             for number, draft in drafts.items():
                 if draft.code == "TP204" and number not in lifted:
                     drafts[number] = draft._replace(winner=self._winner(of[number], election, owner))

@@ -78,7 +78,7 @@ class Elector:
 
     def picks(self, candidates: Iterable[Candidate], refused: Container[int] = ()) -> frozenset[int]:
         """Picks among candidates without those that are refused; whether picks make a cycle is for the caller to see."""
-        paying = sorted((c for c in candidates if c.weight > 0 and c.number not in refused), key=_tape_order)
+        paying = sorted([c for c in candidates if c.weight > 0 and c.number not in refused], key=_tape_order)
         key = tuple([c.number for c in paying])
         known = self.told.get(key)
         if known is None:
@@ -95,7 +95,7 @@ class Elector:
     def _solve(self, candidates: Sequence[Candidate]) -> frozenset[int]:
         picks: set[int] = set()
         for component in components(earliest_of_equal_claims(candidates)):
-            key = tuple(c.number for c in component)
+            key = tuple([c.number for c in component])
             known = self.memory.get(key)
             if known is None:
                 self.solved += 1
@@ -114,7 +114,8 @@ def yielding(loop: Iterable[Candidate]) -> int:
 
 
 def _tape_order(candidate: Candidate) -> tuple[int, int, int]:
-    return candidate.root, candidate.rank, candidate.number
+    number, _, _, root, rank, _ = candidate
+    return root, rank, number
 
 
 def earliest_of_equal_claims(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -66,7 +66,9 @@ def offer_core(
             " ask for fidelity fast",
             {"relative_error": measured.relative},
         )
-    read = sum(tape.ops[value].type.bytes for value in dict.fromkeys(match.bindings.values()))
+    read = 0
+    for value in dict.fromkeys(match.bindings.values()):
+        read += tape.ops[value].type.bytes
     # a strided copy moves elements one by one: it costs as much as several dense ones
     moved = between + (8 * root.bytes if copied else 0)
     work = Work(flops, transcendentals, read + moved, root.bytes + moved)

@@ -28,7 +28,8 @@ def offer_linear(
 
 def layer_cost(facts: CoreFacts, dtype: str, known: bool) -> Cost:
     """Counts a layer's products and sums; `known` says that its weight can be packed beforehand."""
-    rows, steps, columns = (facts.extents[label] for label in ("b", "r", "n"))
+    extents = facts.extents
+    rows, steps, columns = extents["b"], extents["r"], extents["n"]
     cost = product_cost(rows, steps, columns, dtype, known)
     return cost._replace(flops=cost.flops + 2 * rows * columns)
 
