@@ -361,7 +361,8 @@ class Attempt:
 
     def _has_other_power(self, wanted: Kid, kids: list[Kid]) -> bool:
         """Fails where one of the operands is what is wanted to another power."""
-        looked_alike = [kid for kid in kids if kid.weight != wanted.weight and may_be(wanted.func, kid.func)]
+        func, _, power = wanted
+        looked_alike = [kid for kid in kids if kid[2] != power and may_be(func, kid[0])]
         for kid in looked_alike[:_POWERS]:
             mark, choices, failure = self._mark(), len(self.choices), self.failure
             fits = self.match(wanted.func, kid.func, kid.map) is not None

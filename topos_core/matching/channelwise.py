@@ -19,7 +19,7 @@ from topos_core.matching.context import Context
 from topos_core.matching.cut import Cut
 from topos_core.matching.joint import shared_digits
 from topos_core.matching.tuples import new_tuple
-from topos_core.matching.view import View
+from topos_core.matching.view import View, is_whole
 
 Frame = tuple[Digits, ...]
 """The axes of a value; every digit has one coefficient, what a step of it adds to the channel's number."""
@@ -293,7 +293,7 @@ def _chain(context: Context, value: int) -> list[int]:
 
 def _follows(view: View, frame: Frame) -> bool:
     """Says whether a view reads its base, row-major, at the channel that the frame gives."""
-    if view.bounds or any(view.offsets) or view.divisors.count(1) != len(view.divisors):
+    if any(view.offsets) or not is_whole(view):
         return False
     return _runs_along(view.base_shape, view.axes, frame)
 

@@ -35,7 +35,7 @@ def live_readers(tape: Tape) -> list[list[int]]:
         live[observation.value] = 1
     for value in reversed(range(len(tape.ops))):
         if live[value]:
-            for operand in tape.ops[value].operands:
+            for operand in tape.ops[value][1]:
                 live[operand] = 1
                 readers[operand].append(value)
     for row in readers:

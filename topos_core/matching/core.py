@@ -23,7 +23,7 @@ from topos_core.matching.ideal import ideal
 from topos_core.matching.symbol import Coefficient, Symbol
 from topos_core.matching.tuples import new_tuple
 from topos_core.matching.uses import COMMUTES, Uses
-from topos_core.matching.view import View, Views, identity, pruned
+from topos_core.matching.view import View, Views, identity, is_whole, pruned
 from topos_core.tape.op import Op
 from topos_core.tape.tape import Tape
 
@@ -89,9 +89,9 @@ class Keys:
         self._holes = holes or {}
         self._ideal: dict[Any, float | None] = {}
         rules, ops = _rules(), tape.ops
-        empty = {value for value, op in enumerate(ops) if 0 in op.type.shape}
+        empty = {value for value, (_, _, _, kind, _) in enumerate(ops) if 0 in kind.shape}
         for value, op in enumerate(ops):
-            rule = rules.get(op.name)
+            rule = rules.get(op[0])
             key = None
             if rule is not None and (not empty or (value not in empty and empty.isdisjoint(op.operands))):
                 key = rule(self, value, op)
@@ -123,7 +123,7 @@ class Keys:
     def clean(self, value: int) -> View:
         """Gives an operand's view with its fills wrapped away: the padded operand becomes a function of its own."""
         view = self.views[value]
-        if not view.bounds and view.divisors.count(1) == len(view.divisors):
+        if is_whole(view):
             return view
         known = self._cleaned.get(value)
         if known is None:
@@ -132,7 +132,7 @@ class Keys:
 
     def _whole(self, value: int, view: View) -> View:
         """Gives the view of a value on its window, where bounds are left that may fail."""
-        if not view.bounds and view.divisors.count(1) == len(view.divisors):
+        if is_whole(view):
             return view
         func = self.table.funcs[-1 - view.base]
         digits = view.digits
@@ -151,7 +151,7 @@ class Keys:
 
     def func_of(self, view: View) -> Func:
         """Gives the function that a view reads."""
-        return self.table.funcs[-1 - view.base]
+        return self.table.funcs[-1 - view[0]]
 
     def frame(self, operands: Sequence[int]) -> tuple[Frame, list[Func]] | None:
         """Gives the common frame of operands of one shape, and their functions."""
@@ -220,7 +220,7 @@ class Keys:
         self.coefficients.append(coefficient)
         self.views.append(view)
         self.funcs.append(func)
-        name = op.name
+        name = op[0]
         moves = name in MOVEMENT and (name != "gather" or self.tape.ops[op.operands[1]].name == "constant")
         self.moves.append(moves)
         made = self.made.get(func.number)

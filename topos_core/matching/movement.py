@@ -19,12 +19,13 @@ ViewOf = Callable[[int], View]
 
 def moved(tape: Tape, op: Op, view_of: ViewOf) -> View | None:
     """Gives the view of a movement op's result, or None where it is no movement or does not fit."""
-    rule = RULES.get(op.name)
-    if rule is None or 0 in op.type.shape:
+    name, operands, _, kind, _ = op
+    rule = RULES.get(name)
+    if rule is None or 0 in kind.shape:
         return None
     ops = tape.ops
-    for operand in op.operands:
-        if 0 in ops[operand].type.shape:
+    for operand in operands:
+        if 0 in ops[operand][3].shape:
             return None
     return rule(tape, op, view_of)
 

@@ -26,7 +26,7 @@ def regrouped(kind: str, written: Sequence[Kid]) -> list[list[Kid]]:
     out = [list(written)]
     inside = [_parts_of(kind, kid) for kid in written]
     for which in ((0,), (1,), (0, 1)):
-        if all(inside[k] for k in which):
+        if inside[which[0]] and inside[which[-1]]:
             out.append(
                 [
                     one

@@ -10,14 +10,19 @@ from topos_core.matching.frame import Frame
 from topos_core.matching.func import Kid
 from topos_core.matching.movement import moved
 from topos_core.matching.symbol import Coefficient
+from topos_core.matching.uses import ONE_OPERAND_MOVEMENT
 from topos_core.matching.view import View
 from topos_core.tape.op import Op
 
 
 def _moved(keys: Keys, value: int, op: Op) -> Key | None:
-    first = op.operands[0]
+    name, operands, *_ = op
+    first = operands[0]
     coefficient = keys.coefficients[first]
-    if keys.is_one(first) and all(keys.is_one(o) for o in op.operands) and op.name not in ("pad", "gather"):
+    if name in ONE_OPERAND_MOVEMENT and name != "pad" and not keys.is_one(first):
+        view = moved(keys.tape, op, keys.views.__getitem__)
+        return None if view is None else _picked(keys, coefficient, view)
+    if keys.is_one(first) and all(keys.is_one(o) for o in operands) and name not in ("pad", "gather"):
         same = all(keys.coefficients[o] == coefficient for o in op.operands)
         return keys.splat(coefficient, op.type.shape) if same else None
     if op.name == "pad":
@@ -38,13 +43,13 @@ def _moved(keys: Keys, value: int, op: Op) -> Key | None:
 
     view = moved(keys.tape, op, view_of if len(op.operands) > 1 else keys.views.__getitem__)
     if view is None:
-        return _stacked(keys, op) if op.name == "concat" else None
+        return _stacked(keys, op) if name == "concat" else None
     return _picked(keys, coefficient, view)
 
 
 def _picked(keys: Keys, coefficient: Coefficient, view: View) -> Key:
     """One of several values side by side is that value."""
-    func = keys.table.one if view.base >= 0 else keys.func_of(view)
+    func = keys.table.one if view[0] >= 0 else keys.func_of(view)
     while func.name == "stack" and func.kind == "apply" and not view.bounds and view.divisors[-1] == 1:
         if any(digit.coefficients[-1] for digit in view.digits):
             break

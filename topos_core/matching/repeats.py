@@ -64,11 +64,11 @@ def rows(tape: Tape) -> Rows:
     read = [0] * len(tape.ops)
     operands: list[int] = []
     first = [0]
-    for value, op in enumerate(tape.ops):
-        operands += op.operands
+    for value, (_, own, _, _, _) in enumerate(tape.ops):
+        operands += own
         first.append(len(operands))
         if value in alive:
-            for operand in op.operands:
+            for operand in own:
                 read[operand] += 1
     watched: dict[int, tuple[str, ...]] = {}
     for value, kind in (
@@ -79,7 +79,7 @@ def rows(tape: Tape) -> Rows:
     names, signs = tape.names, []
     for value, op in enumerate(tape.ops):
         name, reads, attributes, type_, _ = op
-        told = _attributes(op) if attributes else None
+        told = (tuple(attributes.values()) if name not in _TOLD_APART else _attributes(op)) if attributes else None
         key: Any = (name, type_, len(reads), told, value in alive, read[value])
         if not reads:
             key = (*key, watched.get(value), (value in names, value in tape.defaults, tape.ranges.get(value)))
@@ -168,11 +168,8 @@ def _periods(signs: np.ndarray) -> list[int]:
 
 def _attributes(op: Op) -> Any:
     attributes: Mapping[str, Any] = op.attributes
-    if op.name == "constant":
-        return content(attributes["value"])
-    if op.name in _BY_TEXT:
-        return repr(sorted(attributes.items()))
-    return tuple(attributes.values()) if attributes else None
+    return content(attributes["value"]) if op.name == "constant" else repr(sorted(attributes.items()))
 
 
-_BY_TEXT: Final = frozenset(("pad", "opaque"))  # a fill of -0.0 is none of 0.0, and a foreign op may hold anything
+_TOLD_APART: Final = frozenset(("constant", "pad", "opaque"))
+"""Told otherwise than by their attributes' values: a fill of -0.0 is none of 0.0, and a foreign op may hold anything."""

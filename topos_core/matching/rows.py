@@ -12,7 +12,7 @@ from topos_core.matching.attempt import Attempt
 from topos_core.matching.core import Keys
 from topos_core.matching.func import Func, Map, digits_of
 from topos_core.matching.tuples import new_tuple
-from topos_core.matching.view import View
+from topos_core.matching.view import View, is_whole
 
 
 class Part(NamedTuple):
@@ -42,7 +42,7 @@ def rows_of(
         view = keys.views[value]
     else:
         return None
-    if view.bounds or view.divisors.count(1) != len(view.divisors):
+    if not is_whole(view):
         return None
     plain = _bare(view, map_, attempt)
     if plain is not None:

@@ -105,8 +105,9 @@ def divisor_fault(ratio: float, known: Mapping[str, float]) -> int | None:
             continue
         wanted = count / (count - 1)
         for one in (ratio, 1 / ratio):
-            if any(abs(real_power(one, power) - wanted) < 1e-3 * (wanted - 1) for power in (0.5, 1.0, 2.0)):
-                return int(count)
+            for power in (0.5, 1.0, 2.0):
+                if abs(real_power(one, power) - wanted) < 1e-3 * (wanted - 1):
+                    return int(count)
     return None
 
 

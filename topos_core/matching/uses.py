@@ -16,7 +16,7 @@ from topos_core.tape.op import Op
 from topos_core.tape.tape import Tape
 
 COMMUTES: Final = frozenset(("add", "mul", "maximum", "minimum", "and", "or", "xor"))
-_ONE_OPERAND_MOVEMENT: Final = frozenset(
+ONE_OPERAND_MOVEMENT: Final = frozenset(
     ("reshape", "permute", "broadcast", "pad", "slice", "reverse", "unfold", "strided")
 )
 _PASSES: Final = frozenset(("neg", "gather", "mul", "div"))
@@ -61,7 +61,7 @@ class Uses:
                 told = tuple(attributes.values()) if attributes else ()
                 number = known.setdefault((name, *map(at, operands), told, kind), value)
             numbers.append(number)
-            if name in _ONE_OPERAND_MOVEMENT:
+            if name in ONE_OPERAND_MOVEMENT:
                 through: int | None = operands[0]
                 splats.append(name != "pad" and splats[operands[0]])
                 constants.append(constants[operands[0]])

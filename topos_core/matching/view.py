@@ -68,6 +68,12 @@ class View(NamedTuple):
         return self == identity(self.base, self.base_shape)
 
 
+def is_whole(view: View) -> bool:
+    """Says whether a view reads its base alone: no fill, and no form is divided."""
+    _, _, _, _, divisors, bounds = view
+    return not bounds and divisors.count(1) == len(divisors)
+
+
 class Views:
     """The views of every value of a tape, made once, in tape order."""
 

@@ -13,7 +13,7 @@ from topos_core.matching.affine import Digit
 from topos_core.matching.facts import Window
 from topos_core.matching.form import Form
 from topos_core.matching.tuples import new_tuple
-from topos_core.matching.view import Bound, View, pruned
+from topos_core.matching.view import Bound, View, is_whole, pruned
 
 
 class Difference(NamedTuple):
@@ -134,7 +134,7 @@ def whole_axes(form: Form) -> list[tuple[int, ...]] | None:
     `read_form` does; None where some axis is read otherwise: by windows, in steps, in part or padded.
     """
     joint = form.joint
-    if joint.bounds or any(joint.offsets) or joint.divisors.count(1) != len(joint.divisors):
+    if any(joint.offsets) or not is_whole(joint):
         return None
     found: list[list[tuple[int, int, int]]] = [[] for _ in joint.base_shape]  # coefficient, number, extent
     number = 0
