@@ -49,23 +49,8 @@ def region(tape: Tape, root: int, bindings: Collection[int]) -> Region:
     Raises:
         InternalError: An input or parameter is reached that is not bound: the match does not say all that it reads.
     """
-    ops, moving = tape.ops, _moving()
-    seen, inside, carrying = set(bindings), [], [root]
-    stack = list(ops[root].operands)
-    while stack:
-        value = stack.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        op = ops[value]
-        name = op[0]
-        if name in _SOURCES:
-            raise _unbound(root, value)
-        inside.append(value)
-        if name not in moving and (name != "gather" or computes(tape, value)):
-            carrying.append(value)
-        stack += op[1]
-    return Region(frozenset(inside), frozenset(carrying))
+    inside = interior(tape, root, bindings)
+    return Region(inside, computing(tape, root, inside))
 
 
 def interior(tape: Tape, root: int, bindings: Collection[int]) -> frozenset[int]:
@@ -84,14 +69,10 @@ def interior(tape: Tape, root: int, bindings: Collection[int]) -> frozenset[int]
         seen.add(value)
         op = ops[value]
         if op[0] in _SOURCES:
-            raise _unbound(root, value)
+            raise InternalError(f"a match at value {root} reads value {value} without binding it")
         inside.append(value)
         stack += op[1]
     return frozenset(inside)
-
-
-def _unbound(root: int, value: int) -> InternalError:
-    return InternalError(f"a match at value {root} reads value {value} without binding it")
 
 
 def computing(tape: Tape, root: int, inside: Iterable[int]) -> frozenset[int]:
