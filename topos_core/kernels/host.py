@@ -86,6 +86,15 @@ class Host:
         """
         return self.cpu == ZEN_5
 
+    @property
+    def shares_panels(self) -> bool:
+        """Whether two of Winograd's tiles read a panel one after the other: half of the reading, twice the sums.
+
+        Measured on a Zen 5 alone, by medians in turns: 0.94 to 1.00 of the time (64 channels of 56x56), 0.91 (4 images) and 0.91 to 0.93 (8
+        images of 128 channels of 28x28, whose operands stay in the second-level cache then).
+        """
+        return self.cpu == ZEN_5
+
     def lanes(self, dtype: str) -> int:
         """Counts the elements of a vector register."""
         return self.vector_bytes // numpy_dtype(dtype).itemsize

@@ -5,7 +5,7 @@ import pytest
 from topos_core.kernels.host import describe
 
 WIDE = frozenset({"avx512f", "avx512vl", "avx512dq", "avx512bw", "avx2", "fma"})
-GATES = ("reads_far_rows", "fetches_streams", "takes_left_whole", "waits_for_lines", "waits_for_rows")
+GATES = ("reads_far_rows", "fetches_streams", "takes_left_whole", "waits_for_lines", "waits_for_rows", "shares_panels")
 MEASURED = {
     "znver5": GATES,
     "znver4": ("reads_far_rows", "fetches_streams"),

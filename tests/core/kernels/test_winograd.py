@@ -17,9 +17,10 @@ from topos_core.kernels.convolution.strips import Strips
 from topos_core.kernels.convolution.winograd import LARGE, SMALL, Winograd, form_of, transformed
 from topos_core.kernels.drawn import TILES, drawn
 from topos_core.kernels.envelope_table import RELATIVE
-from topos_core.kernels.host import host
+from topos_core.kernels.host import Host, host
 from topos_core.kernels.launch import Scratch, address_of
 from topos_core.kernels.probes import measure
+from topos_core.kernels.tiles import tiles
 from topos_core.kernels.vocabulary.blocks import WINOGRAD
 from topos_core.kernels.watching import watching
 from topos_core.matching.facts import Window
@@ -327,6 +328,20 @@ def test_an_image_gives_the_same_bits_where_it_lies_and_in_planes(form, threads,
         copied = check(*shape, form=form, residual=True, activation="silu")
     assert any(start.name == "planes" for start in seen.started)
     assert lying.tobytes() == copied.tobytes()
+
+
+@EACH_FORM
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("channels", "rows"), [(63, 19), (64, 8), (64, 17), (65, 33), (128, 24)])
+def test_panels_that_two_tiles_read_give_the_same_bits(form, channels, rows, threads, monkeypatch):
+    found = []
+    for shares in (False, True):
+        monkeypatch.setattr(Host, "shares_panels", property(lambda _, told=shares: told))
+        with watching() as seen:
+            found.append(check(2, channels, rows, (21, 30), threads=threads, form=form))
+        together = dict(zip(WINOGRAD, seen.started[-1].words, strict=False))["together"]
+        assert together == tiles(host()).tall * (2 if shares and channels >= 64 else 1)
+    assert found[0].tobytes() == found[1].tobytes()
 
 
 SHAPES = {"channels first": (32, 30, 30), "channels last": (30, 30, 32)}

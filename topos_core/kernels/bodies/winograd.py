@@ -62,7 +62,8 @@ def kernel(host: Host, dtype: str, rows_of_a_tile: str) -> Any:
         across, channels, rows = get(args, "across"), get(args, "channels"), get(args, "rows")
         pitch, right_pitch = get(args, "pitch"), get(args, "right_pitch")
         image_height, zeros, masks = get(args, "image_height"), get(args, "zeros"), get(args, "masks")
-        right_apart, sums_apart = (channels * right_pitch + lanes) * size, tall * right_pitch * size
+        together = get(args, "together")
+        right_apart, sums_apart = (channels * right_pitch + lanes) * size, together * right_pitch * size
         line = (across + lanes - 1) // lanes * lanes * side
         width, table, limits = get(args, "width"), get(args, "tiles"), get(args, "limits")
         low, high, checks = load(limits, 0), load(limits, 1), get(args, "checks") + worker * 64
@@ -109,21 +110,27 @@ def kernel(host: Host, dtype: str, rows_of_a_tile: str) -> Any:
                     tile_row += 1
                 if filled < vectors * lanes:  # what this reaches of the next channel is written after it
                     blank(right + (channel * right_pitch + filled) * size, right_apart)
-            for row in range(first_row, smaller(rows, first_row + get(args, "split_rows")), tall):
-                present = smaller(tall, rows - row)
-                put(block, "rows", present)
+            row, last_row = first_row, smaller(rows, first_row + get(args, "split_rows"))
+            while row < last_row:
+                present = smaller(together, last_row - row)
                 for product in range(products):
                     left = get(args, "left") + (row * products + product * tall) * channels * size
-                    put(block, "left", left)
-                    put(block, "ahead", left + tall * channels * size)  # the next product's, in one stream
-                    put(block, "ahead_step", tall * size)
                     vector = 0
                     while vector < vectors:
                         count = smaller(widest, vectors - vector)
                         put(block, "right", right + product * right_apart + vector * lanes * size)
-                        put(block, "sums", sums + product * sums_apart + vector * lanes * size)
-                        call(word(table, count), block, 0)
-                        put(block, "ahead_step", 0)
+                        for part in range(0, present, tall):
+                            here = left + part * products * channels * size
+                            put(block, "rows", smaller(tall, present - part))
+                            put(block, "left", here)
+                            put(block, "ahead", here + tall * channels * size)  # the next product's, in one stream
+                            put(block, "ahead_step", tall * size if vector == 0 else 0)
+                            put(
+                                block,
+                                "sums",
+                                sums + product * sums_apart + (part * right_pitch + vector * lanes) * size,
+                            )
+                            call(word(table, count), block, 0)
                         vector += count
                 for part in range(present):
                     factor, summand = load(get(args, "scale"), row + part), load(get(args, "shift"), row + part)
@@ -202,6 +209,7 @@ def kernel(host: Host, dtype: str, rows_of_a_tile: str) -> Any:
                             if residual != 0 and last_of_all == 1:
                                 plus(values, values, residual + at, width)
                             copy(get(args, "out") + at, values, width)
+                row += together
             item = take(args, worker)
 
     return winograd

@@ -44,6 +44,10 @@ BALANCE: Final = 6.0
 """Flops of one processor per byte that it streams from memory; the transformed kernel is four times the kernel, or 16 ninths."""
 RIGHT_BYTES: Final = 1280 << 10
 """Of the transformed image per item: it is read once for every few rows of the kernel, from the second-level cache and the next."""
+NEAR_BYTES: Final = 760 << 10
+"""The same where it is read by two tiles at a time and has many channels."""
+SHARING_CHANNELS: Final = 64
+"""From here on two tiles read a panel; with 32 the sums of twice as many rows cost more (1.05 of the time)."""
 
 _W: Final = {name: place for place, name in enumerate(WINOGRAD)}
 _P: Final = {name: place for place, name in enumerate(PLANES)}
@@ -167,6 +171,9 @@ class Winograd:
         self.form = form
         self.problem, self.dtype = convolution, numpy_dtype(dtype)
         self.lanes, self.tall = host().lanes(dtype), tiles(host()).tall
+        shares, channels = host().shares_panels, convolution.channels
+        self.together = self.tall * (2 if shares and channels >= SHARING_CHANNELS else 1)
+        self.right_bytes = NEAR_BYTES if shares and channels >= 2 * SHARING_CHANNELS else RIGHT_BYTES
         self.down, self.across = form.tiles(convolution)
         self.padded = whole_tiles(convolution, form)
         self.planes = planes(self.padded)
@@ -240,7 +247,7 @@ class Winograd:
         right_at = aligned(8 * len(TILE))
         sums_at = right_at + self._right_bytes(rows)
         words = {
-            "items": items, "splits": splits, "split_rows": part, "tile_rows": tile_rows, "block_rows": rows, "down": self.down, "across": self.across,
+            "items": items, "splits": splits, "split_rows": part, "together": self.together, "tile_rows": tile_rows, "block_rows": rows, "down": self.down, "across": self.across,
             "rows": self.problem.rows, "channels": self.problem.channels, "tiles": address_of(self.table), "offsets": address_of(offsets),
             "right_pitch": pitch, "out_batch": out[0], "out_row": out[2], "out_height": out[4],
             "height": self.problem.result[1], "width": self.problem.result[2],
@@ -289,7 +296,7 @@ class Winograd:
         tile_rows = self.problem.batch * self.down
         row_bytes = self.form.products * self.problem.channels * self.across * self.dtype.itemsize
         unit = tiles(host()).tall_vectors * self.lanes
-        most = max(RIGHT_BYTES // row_bytes, -(-unit // self.across), 1)
+        most = max(self.right_bytes // row_bytes, -(-unit // self.across), 1)
         if threads > 1:
             full = -(-self.lanes // self.across)
             most = min(most, max(full, -(-tile_rows // (2 * threads))))
@@ -312,7 +319,9 @@ class Winograd:
         )
 
     def _sums_bytes(self, rows: int) -> int:
-        return aligned((self.form.products * self.tall * self._right_pitch(rows) + self.lanes) * self.dtype.itemsize)
+        return aligned(
+            (self.form.products * self.together * self._right_pitch(rows) + self.lanes) * self.dtype.itemsize
+        )
 
     def _slot_bytes(self, rows: int) -> int:
         lines = aligned(

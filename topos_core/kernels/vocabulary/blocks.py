@@ -131,6 +131,7 @@ WINOGRAD: Final = (
     "down", "across",  # tiles of one image
     "rows", "channels",
     "splits",  # parts of the rows per block of tile rows: an item each
+    "together",  # rows whose tiles read each panel of a product one after the other: a multiple of the tall tiles'
     "split_rows",  # rows per part
     "image",  # address of the image, or of the planes that it lies in
     "image_batch", "image_channel",  # elements
