@@ -112,6 +112,21 @@ def test_nan_and_infinity_stay_in_their_channel(roles):
     assert np.isfinite(got[:, [0, 3]]).all()
 
 
+@pytest.mark.parametrize("factor", [np.inf, -np.inf])
+@pytest.mark.parametrize("roles", ["ncn", "nc"])
+def test_an_infinite_scale_leaves_the_signs_of_deviations(roles, factor):
+    shape = (6, 4, 20) if roles == "ncn" else (120, 4)
+    tape, match = match_of(shape, roles, "f32", "batch_norm_training", ("scale", "shift"))
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    scale, shift = np.array([1, factor, 2, 3], np.float32), np.arange(4, dtype=np.float32)
+    got = run(tape, match, {"x": x, "scale": scale, "shift": shift})
+    axes = tuple(k for k, r in enumerate(roles) if r == "n")
+    wide = x.astype(np.float64)
+    exact = (wide - wide.mean(axes, keepdims=True)) / np.sqrt(wide.var(axes, keepdims=True) + EPSILON)
+    column = (4, 1) if roles == "ncn" else (4,)
+    close(got, exact * scale.reshape(column) + shift.reshape(column), "f32")
+
+
 def test_the_statistics_of_nothing_are_nan():
     tape, match = match_of((0, 3), "nc", "f32", "batch_norm_training", ())
     mean = np.zeros(3, np.float32)

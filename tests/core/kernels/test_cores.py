@@ -137,6 +137,22 @@ def test_group_and_instance_norms(positions):
     check(each, "instance_norm", (2, 6, positions), (6,), (6,), bound=8.0)
 
 
+@pytest.mark.parametrize(
+    "norm", [lambda *a: nn.group_norm(a[0], 3, *a[1:]), nn.instance_norm], ids=["group", "instance"]
+)
+@pytest.mark.parametrize("factor", [np.inf, -np.inf])
+def test_an_infinite_scale_leaves_the_signs_of_deviations(norm, factor):
+    random = np.random.default_rng(0)
+    x, shift = (random.standard_normal(shape).astype(np.float32) for shape in ((2, 6, 35), (6,)))
+    scale = np.array([1, factor, 2, 3, factor, 1], np.float32)
+    tape = tp.trace(lambda *arrays: norm(*arrays), "f32[2,6,35]", "f32[6]", "f32[6]")
+    plan = tp.plan(tape, cost="always")
+    assert [decision.match.pattern for decision in plan.taken] in (["group_norm"], ["instance_norm"])
+    got, (recorded,) = plan.run(x, scale, shift), interpret(tape, (x, scale, shift))
+    assert np.isinf(recorded[:, [1, 4]]).all()
+    np.testing.assert_allclose(got, recorded, rtol=1e-4, atol=1e-5)
+
+
 NORMS = {
     "layer": lambda x, scale, shift: nn.layer_norm(x, scale, shift),
     "layer, shifted only": lambda x, scale, shift: nn.layer_norm(x, None, shift),

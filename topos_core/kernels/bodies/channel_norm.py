@@ -12,7 +12,7 @@ from typing import Any
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import NORM
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, reader, settle, smaller, square_root, storer
+from topos_core.kernels.vocabulary.memory import loader, reader, settle, smaller, square_root, storer, where_finite
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.sharing import take
@@ -72,7 +72,10 @@ def kernel(host: Host, dtype: str) -> Any:
                 get(args, "mean"), channel, wide(center) + (off if center - center == center - center else 0.0)
             )
             store_double(get(args, "variance"), channel, variance)
-            factor_here, summand_here = number(factor), number(summand - off * factor)
+            factor_here = number(factor)
+            # times an infinite factor `off` has no value: the centre takes it
+            summand_here = number(summand - where_finite(wide(factor_here), off * factor, 0.0))
+            center = number(wide(center) + where_finite(wide(factor_here), 0.0, off))
             for plane in range(outer):
                 at = (plane * channels + channel) * inner * size
                 normalise(

@@ -12,7 +12,7 @@ from typing import Any
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import NORM
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, reader, smaller, square_root, storer
+from topos_core.kernels.vocabulary.memory import loader, reader, smaller, square_root, storer, where_finite
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.sharing import take
@@ -102,10 +102,14 @@ def kernel(host: Host, dtype: str) -> Any:
                     get(args, "mean"), channel, middle + (moved if middle - middle == middle - middle else 0.0)
                 )
                 store_double(get(args, "variance"), channel, variance)
+                factor_here = number(factor)
+                # as in `channel_norm`
+                late = where_finite(wide(factor_here), moved * factor, 0.0)
+                early = where_finite(wide(factor_here), 0.0, moved)
                 for i in range(channel * inner, (channel + 1) * inner):
-                    store(get(args, "center"), i, number(middle))
-                    store(get(args, "factor"), i, number(factor))
-                    store(get(args, "summand"), i, number(summand - moved * factor))
+                    store(get(args, "center"), i, number(middle + early))
+                    store(get(args, "factor"), i, factor_here)
+                    store(get(args, "summand"), i, number(summand - late))
             item = take(args, worker)
 
     return merge

@@ -10,7 +10,7 @@ from typing import Any
 from topos_core.kernels.bodies.channel_norm import INFINITY, normalised, spread_terms
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import ROWS
-from topos_core.kernels.vocabulary.memory import loader, reader, settle, smaller, square_root, storer
+from topos_core.kernels.vocabulary.memory import loader, reader, settle, smaller, square_root, storer, where_finite
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.sharing import take
@@ -63,8 +63,11 @@ def kernel(host: Host, dtype: str) -> Any:
                 if get(args, "shift") != 0:
                     summand = wide(load_one(get(args, "shift"), which))
                 place = channel * positions * size
-                factor_here, summand_here = number(factor), number(summand - off * factor)
-                normalise(out + place, x + place, center, factor_here, summand_here, positions, streamed)
+                factor_here = number(factor)
+                # as in `channel_norm`
+                summand_here = number(summand - where_finite(wide(factor_here), off * factor, 0.0))
+                center_here = number(wide(center) + where_finite(wide(factor_here), 0.0, off))
+                normalise(out + place, x + place, center_here, factor_here, summand_here, positions, streamed)
             item = take(args, worker)
         settle()
 

@@ -133,6 +133,19 @@ square_root = intrinsic(_square_root)
 """`square_root(x)` of a `float64`, the machine's own instruction; NaN below zero."""
 
 
+def _where_finite(context: Any, x: Any, finite: Any, other: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        x, finite, other = arguments
+        rest = builder.fsub(x, x)
+        return builder.select(builder.fcmp_ordered("ord", rest, rest), finite, other)
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
+where_finite = intrinsic(_where_finite)
+"""`where_finite(x, a, b)` of `float64`: `a` where x is finite, else `b`."""
+
+
 def _settle(context: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         settled(builder)
