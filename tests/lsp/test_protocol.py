@@ -1,5 +1,6 @@
 """Streams, order of messages, exit status, and who ends with whom."""
 
+import contextlib
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -24,11 +26,12 @@ def alive(process):
 
 
 def descendants(process):
+    """Lists the processes below one; a process or a thread may end between being named and being looked at."""
     found = [process]
     for parent in found:
-        for task in os.listdir(f"/proc/{parent}/task") if os.path.exists(f"/proc/{parent}/task") else ():
-            with open(f"/proc/{parent}/task/{task}/children") as file:
-                found += map(int, file.read().split())
+        for children in Path(f"/proc/{parent}/task").glob("*/children"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                found += map(int, children.read_text().split())
     return found[1:]
 
 
