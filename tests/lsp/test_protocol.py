@@ -1,6 +1,5 @@
 """Streams, order of messages, exit status, and who ends with whom."""
 
-import contextlib
 import json
 import os
 import signal
@@ -8,8 +7,8 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.lsp.client import ROOT, at, position
@@ -26,13 +25,7 @@ def alive(process):
 
 
 def descendants(process):
-    """Lists the processes below one; a process or a thread may end between being named and being looked at."""
-    found = [process]
-    for parent in found:
-        for children in Path(f"/proc/{parent}/task").glob("*/children"):
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                found += map(int, children.read_text().split())
-    return found[1:]
+    return [child.pid for child in psutil.Process(process).children(recursive=True)]
 
 
 def wait_until(test, seconds=10):

@@ -13,6 +13,7 @@ from typing import Final
 
 from topos_core.matching.context import Context
 from topos_core.ops.catalog import definitions
+from topos_core.tape.leading import leading
 from topos_core.tape.op import Op
 
 LIMIT: Final = 64
@@ -54,13 +55,7 @@ class Tables:
     def __post_init__(self) -> None:
         tape = self.context.tape
         self.results = frozenset(tape.results)
-        self.leads = bytearray(len(tape.ops))
-        for value in tape.results:
-            self.leads[value] = 1
-        for value in range(len(tape.ops) - 1, -1, -1):
-            if self.leads[value]:
-                for operand in tape.ops[value][1]:
-                    self.leads[operand] = 1
+        self.leads = leading(tape, tape.results)
 
     def is_still(self, value: int) -> bool:
         """Says whether an op is movement that keeps every position: axes of extent 1 come and go."""

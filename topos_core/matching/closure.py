@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
+from itertools import compress
 from typing import Final, NamedTuple
 
 from topos_core.errors import InternalError
 from topos_core.ops.catalog import definitions
+from topos_core.tape.leading import leading
 from topos_core.tape.tape import Tape
 
 MOVES = frozenset(("movement", "source"))
@@ -28,18 +30,10 @@ class Region(NamedTuple):
 def live_readers(tape: Tape) -> list[list[int]]:
     """Lists the live readers of every value: an op whose result leads to no observation reads nothing. Linear."""
     readers: list[list[int]] = [[] for _ in tape.ops]
-    live = bytearray(len(tape.ops))
-    for value in tape.results:
-        live[value] = 1
-    for observation in tape.observations:
-        live[observation.value] = 1
-    for value in reversed(range(len(tape.ops))):
-        if live[value]:
-            for operand in tape.ops[value][1]:
-                live[operand] = 1
-                readers[operand].append(value)
-    for row in readers:
-        row.reverse()
+    live = leading(tape, (*tape.results, *[observation.value for observation in tape.observations]))
+    for value in compress(range(len(live)), live):
+        for operand in tape.ops[value][1]:
+            readers[operand].append(value)
     return readers
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from topos_core.matching.alike import most_alike
 from topos_core.matching.attempt import Attempt, Equation, Failure, Far, Held
 from topos_core.matching.func import Func, Kid, Map
 from topos_core.matching.labelling import labelled
+from topos_core.matching.late import Late
 from topos_core.matching.met import Met
 from topos_core.matching.passed import Passed, Stride, length, worked_out
 from topos_core.matching.template import Template
@@ -49,23 +49,6 @@ class Outcome(NamedTuple):
     covered: tuple[int, ...] = ()
 
 
-class Late:
-    """An attribute that is worked out where somebody asks for it first, and plain from then on.
-
-    Unlike `__getattr__` it costs the other attributes nothing, and unlike `functools.cached_property` no lock.
-    """
-
-    def __init__(self, make: Callable[[Any], Any]) -> None:
-        self._make = make
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, instance: Any, owner: type) -> Any:
-        made = instance.__dict__[self._name] = self._make(instance)
-        return made
-
-
 def _of_whole(name: str) -> Late:
     return Late(lambda refusal: getattr(refusal.whole, name))
 
@@ -87,20 +70,9 @@ class Refusal:
 
     whole: Any = Late(_made)
     """The try as it would have been made, and what is asked of it."""
-    template: Any = _of_whole("template")
     failure: Any = _of_whole("failure")
     held: Any = _of_whole("held")
     reductions: Any = _of_whole("reductions")
-    reduced: Any = _of_whole("reduced")
-    alias: Any = _of_whole("alias")
-    labels: Any = _of_whole("labels")
-    extents: Any = _of_whole("extents")
-    equations: Any = _of_whole("equations")
-    signs: Any = _of_whole("signs")
-    steps: Any = _of_whole("steps")
-    front: Any = _of_whole("front")
-    fits: Any = _of_whole("fits")
-    known: Any = _of_whole("known")
     root_digits: Any = _of_whole("root_digits")
     root_of: Any = _of_whole("root_of")
 

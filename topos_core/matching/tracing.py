@@ -8,6 +8,7 @@ from typing import Any
 from topos_core.matching.attempt import DIGITS, Attempt
 from topos_core.matching.func import Func, Kid, identity_map, is_cast
 from topos_core.matching.labelling import labelled
+from topos_core.matching.late import Late
 from topos_core.matching.met import EXACT, Locals, Reach, restrided
 from topos_core.matching.passed import Passed, Stride, Trail, is_passed_on
 from topos_core.matching.recalled import PLAIN, Nearest, Outcome, Place, Script
@@ -131,15 +132,14 @@ class Tracing(Attempt):
             self.fail("kind", wanted, nearest, kids[0].func)
 
 
-class _Read:
-    """An attribute of a shadow that is not read yet; whatever is read becomes plain attributes."""
+def _read(name: str) -> Late:
+    """Gives an attribute of a shadow that is not read yet: all of them are, where one is asked for."""
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, shadow: Shadow, owner: type) -> Any:
+    def read(shadow: Shadow) -> Any:
         shadow.tracing.read(shadow)
-        return shadow.__dict__[self._name]
+        return shadow.__dict__[name]
+
+    return Late(read)
 
 
 class Shadow:
@@ -149,11 +149,11 @@ class Shadow:
         self.kind, self.name, self.adds_nothing, self.heads = func.kind, func.name, func.adds_nothing, func.heads
         self.place, self.tracing = place, tracing
 
-    kids: Any = _Read()
-    written: Any = _Read()
-    shape: Any = _Read()
-    reduced: Any = _Read()
-    constant: Any = _Read()
+    kids: Any = _read("kids")
+    written: Any = _read("written")
+    shape: Any = _read("shape")
+    reduced: Any = _read("reduced")
+    constant: Any = _read("constant")
 
 
 def kept(told: Any) -> Any:

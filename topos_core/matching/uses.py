@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from topos_core.tape.leading import leading
 from topos_core.tape.op import Op
 from topos_core.tape.tape import Tape
 
@@ -108,13 +109,7 @@ class Uses:
 
 def live(tape: Tape) -> frozenset[int]:
     """Collects the values that a result or an observation needs."""
-    marked = bytearray(len(tape.ops))
-    for value in (*tape.results, *[observation.value for observation in tape.observations]):
-        marked[value] = 1
-    for value in range(len(marked) - 1, -1, -1):
-        if marked[value]:
-            for operand in tape.ops[value][1]:
-                marked[operand] = 1
+    marked = leading(tape, (*tape.results, *[observation.value for observation in tape.observations]))
     return frozenset(compress(range(len(marked)), marked))
 
 

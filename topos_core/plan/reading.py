@@ -10,6 +10,7 @@ from typing import NamedTuple
 from topos_core.matching.match import Match
 from topos_core.matching.tuples import new_tuple
 from topos_core.plan.request import Request
+from topos_core.tape.leading import leading
 from topos_core.tape.tape import Observation, Tape
 
 
@@ -39,8 +40,8 @@ class Reading:
 def reading(tape: Tape, users: Sequence[Sequence[int]]) -> Reading:
     """Collects the tape's own readers. Linear."""
     rows = _rows(tape, tape.observations, frozenset())
-    leads_out = _leading(tape, tape.results)
-    alive = leads_out if all(leads_out[value] for value in rows) else _leading(tape, (*rows, *tape.results))
+    leads_out = leading(tape, tape.results)
+    alive = leads_out if all(leads_out[value] for value in rows) else leading(tape, (*rows, *tape.results))
     return Reading(tape.observations, rows, frozenset(rows), frozenset(), leads_out, alive, users)
 
 
@@ -56,7 +57,7 @@ def asked(tape: Tape, own: Reading, request: Request) -> Reading:
     beside = frozenset(observations[row].value for row in request.beside)
     alive = own.alive
     if not all(own.leads_out[value] for value in _changed(tape, request)):
-        alive = _leading(tape, (*rows, *beside, *tape.results))
+        alive = leading(tape, (*rows, *beside, *tape.results))
     return Reading(observations, rows, frozenset(rows), beside, own.leads_out, alive, own.users)
 
 
@@ -70,19 +71,6 @@ def _rows(tape: Tape, observations: Sequence[Observation], ignore: Collection[in
 
 def _changed(tape: Tape, request: Request) -> set[int]:
     return {*request.observe, *(tape.observations[row].value for row in (*request.ignore, *request.beside))}
-
-
-def _leading(tape: Tape, ends: Iterable[int]) -> bytearray:
-    """Marks what leads to some values, themselves included."""
-    ops = tape.ops
-    marks = bytearray(len(ops))
-    for value in ends:
-        marks[value] = 1
-    for value in range(len(ops) - 1, -1, -1):
-        if marks[value]:
-            for operand in ops[value].operands:
-                marks[operand] = 1
-    return marks
 
 
 class Disturbed(NamedTuple):

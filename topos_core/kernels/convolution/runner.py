@@ -104,7 +104,7 @@ class Runner:
             return False
         addresses = (given.x, address_of(self.tiles), given.scale, given.shift, given.residual, given.out)
         if not self.winograd.run(image, out, addresses, threads, self._planes(given)):
-            self.again.run(image, out, given, self.winograd.tile_rows, self.winograd.form.side, threads)
+            self.again.run(image, out, given, self.winograd.alone_rows, self.winograd.form.side, threads)
         return True
 
     def _planes(self, given: Operands) -> int:

@@ -221,7 +221,7 @@ class Winograd:
         return bool(checks.sum() == 0.0)
 
     @property
-    def tile_rows(self) -> int:
+    def alone_rows(self) -> int:
         """Counts the rows of tiles that a worker holds who is alone."""
         return self._block_rows(1)
 
