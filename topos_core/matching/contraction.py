@@ -15,7 +15,7 @@ import numpy as np
 
 from topos_core.errors import InternalError
 from topos_core.matching.affine import merged
-from topos_core.matching.form import FOLDS, REDUCTIONS, Form, OffGrid, leaf, neutral
+from topos_core.matching.form import FOLDS, REDUCTIONS, Form, OffGrid, Operation, leaf, neutral
 from topos_core.matching.joint import elementwise_product, matrix_product
 from topos_core.matching.movement import moved, stacked
 from topos_core.matching.view import View, identity
@@ -49,6 +49,8 @@ class Forms:
         self._forms: dict[int, Form | OffGrid] = {}
         self._folds: dict[int, list[int]] = {}  # homogeneous folds by their outermost value
         self._clusters: dict[int, int] = {}  # every value inside a cluster of one commuting op, to its outermost value
+        self._beside: dict[int, tuple[Form, tuple[int, ...]] | None] = {}
+        self._mixed: dict[int, list[int]] = {}  # the terms of clusters that are no alike fold, by their outermost value
 
     def of(self, value: int) -> Form | OffGrid:
         """Gives a value's form; a value that is neither product nor reduction is a view of itself or of its base."""
@@ -62,6 +64,49 @@ class Forms:
         if value not in self._clusters:
             self._read_cluster(value)
         return self._folds.get(value)
+
+    def outermost(self, value: int) -> int:
+        """Gives the last value of a fold that goes on with alike terms or others."""
+        if value not in self._clusters:
+            self._read_cluster(value)
+        return self._clusters[value]
+
+    def mixed(self) -> list[int]:
+        """Lists the sums read so far that end in three terms or more which are not all alike."""
+        return list(self._mixed)
+
+    def beside(self, value: int) -> tuple[Form, tuple[int, ...]] | None:
+        """Gives the form of a sum's alike products, two or more, and the one or two terms that stand among them.
+
+        None where the alike products have a sum of their own: that is a value, and its form is its own.
+        """
+        if value not in self._beside:
+            self._beside[value] = self._read_beside(value)
+        return self._beside[value]
+
+    def _read_beside(self, value: int) -> tuple[Form, tuple[int, ...]] | None:
+        if value not in self._clusters:
+            self._read_cluster(value)
+        kinds: dict[tuple[int, ...], list[int]] = {}
+        for term in self._mixed.get(value, ()):
+            kinds.setdefault(self._signature(term, "add") or (), []).append(term)
+        terms = max(kinds.values(), key=len, default=[])
+        others = tuple(term for kind in kinds.values() if kind is not terms for term in kind)
+        if len(terms) < 2 or not 1 <= len(others) <= 2 or sorted(terms) in self._inner_folds(value):
+            return None
+        form = self._stacked(terms, "sum")
+        return (form, others) if isinstance(form, Form) and form.is_product else None
+
+    def _inner_folds(self, value: int) -> list[list[int]]:
+        """Lists the terms of the alike folds right below the terms that a mixed sum adds to them, ascending."""
+        found, stack = [], [value]
+        while stack:
+            node = stack.pop()
+            if node in self._folds:
+                found.append(sorted(self._folds[node]))
+            elif self._clusters.get(node) == value:
+                stack.extend(self.tape.ops[node].operands)
+        return found
 
     def _form(self, value: int) -> Form | OffGrid:
         op = self.tape.ops[value]
@@ -107,29 +152,32 @@ class Forms:
         terms = self.fold_terms(value)
         if terms is None or len(terms) < 2:
             return lone
-        operation = FOLDS[self.tape.ops[value].name]
+        return self._stacked(terms, FOLDS[self.tape.ops[value].name]) or lone
+
+    def _stacked(self, terms: list[int], operation: Operation) -> Form | OffGrid | None:
+        """Makes the alike forms of terms one form; None where they are not alike."""
         forms: list[Form] = []
         for term in terms:
             form = self.of(term)
             if not isinstance(form, Form) or form.operation not in (None, operation):
-                return lone
+                return None
             if forms and not _same_kind(forms[0], form):
-                return lone
+                return None
             forms.append(form)
         if operation in ("max", "min"):  # a term that stands twice counts once: a loop may begin with its first slice
             once = dict(zip(reversed(forms), reversed(terms), strict=True))
             forms, terms = list(reversed(once)), list(reversed(once.values()))
             if len(forms) < 2:
-                return lone
+                return None
         first = forms[0]
         if first.is_product and operation != "sum":
-            return lone
+            return None
         order = sorted(range(len(forms)), key=lambda k: _significance(forms[k]))
         stack = stacked([forms[k].joint for k in order])
         if stack is None:
             alike = all(f.joint._replace(offsets=first.joint.offsets) == first.joint for f in forms)
             ordered = tuple(terms[k] for k in order)
-            return OffGrid(ordered, tuple(forms[k].joint for k in order), first.ranks) if alike else lone
+            return OffGrid(ordered, tuple(forms[k].joint for k in order), first.ranks) if alike else None
         joint, lead = stack
         return first._replace(joint=joint, reduced=lead + first.reduced, operation=operation)
 
@@ -223,6 +271,9 @@ class Forms:
                     self._folds[operand] = part
         if top in terms:
             self._folds[top] = terms[top]
+        elif name == "add" and len(order) > 1:
+            leaves = [o for node in order for o in ops[node].operands if o not in inner]
+            self._mixed[top] = [o for o in leaves if not self._is_neutral(o, name)]
 
     def _inside(self, operand: int, reader: int, name: str) -> bool:
         return self.tape.ops[operand].name == name and self._only_reader(operand, reader)

@@ -96,14 +96,21 @@ class Laid:
         return self._frame
 
 
-def read_stages(context: Context, roots: Sequence[Match]) -> dict[int, Stage]:
-    """Carries stages through the tape, from every convolution in `roots`."""
+def read_stages(
+    context: Context, roots: Sequence[Match], among: Sequence[tuple[Match, Sequence[int]]] = ()
+) -> dict[int, Stage]:
+    """Carries stages through the tape, from every convolution in `roots`.
+
+    Those in `among` have their root's sum in common with the terms that are listed beside them.
+    """
     stages: dict[int, Stage] = {}
     laid: dict[int, Laid] = {}
-    if not roots:
+    begins = [_begun(context, match, others) for match, others in among]
+    begun = {begin.convolution.root: begin for begin in begins if begin is not None}
+    if not roots and not begun:
         return stages
     inner: set[int] = set()
-    for match in roots:
+    for match in (*roots, *(begin.convolution for begin in begun.values())):
         inner |= match.interior & match.computing
     starts = {match.root: match for match in roots if match.root not in inner}
 
@@ -121,7 +128,10 @@ def read_stages(context: Context, roots: Sequence[Match]) -> dict[int, Stage]:
         stage: Stage | None = None
         if value not in inner and context.is_live(value):
             start = starts.get(value)
-            if start is not None:
+            if value in begun:
+                stage = begun[value]
+                laid[value] = stage.lies
+            elif start is not None:
                 laid[value] = Laid(_start(context, start), start.facts.out_channels)
                 stage = Stage(start, laid[value])
             elif laid:
@@ -207,6 +217,21 @@ def _start(context: Context, match: Match) -> View:
     facts: ConvolutionFacts = match.facts
     roles = ("b", "g", "f", *(str(k) for k in range(len(facts.windows))))
     return view_of(facts.result, roles, context.op(match.root).type.shape)
+
+
+def _begun(context: Context, match: Match, others: Sequence[int]) -> Stage | None:
+    """Gives the stage at a sum of taps and other terms: one bias, one residual or both, or no stage."""
+    lies = Laid(_start(context, match), match.facts.out_channels)
+    bias, residual = None, None
+    for other in others:
+        vector = channel_vector(context, lies.frame, lies.channels, other) if bias is None else None
+        if vector is not None:
+            bias = vector
+        elif residual is None and context.op(context.view(other).base).name != "constant":
+            residual = other
+        else:
+            return None
+    return Stage(match, lies, bias, residual=residual)
 
 
 def _stepped(context: Context, found: Sequence[tuple[int, Stage]], laid: Laid, value: int) -> Stage | None:

@@ -116,7 +116,8 @@ class EpilogueFacts:
     `bn_mean bn_variance bn_scale bn_shift`), else None. `bias` and `residual` say whether those bindings exist; the residual
     has the root's type and layout. `residual_last` puts the activation first.
     `steps` stand where statistics were folded beforehand: step k is `add`, `sub`, `mul` or `div` by the vector `step<k>` with
-    one element per output channel; `norm` is then None.
+    one element per output channel; `norm` is then None. `among` says that no value holds the convolution alone: bias and
+    residual are summed among its taps.
     """
 
     convolution: ConvolutionFacts
@@ -127,6 +128,7 @@ class EpilogueFacts:
     activation: str
     residual_last: bool = False
     steps: tuple[str, ...] = ()
+    among: bool = False
 
 
 @dataclass(frozen=True, slots=True)

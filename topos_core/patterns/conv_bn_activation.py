@@ -6,6 +6,8 @@ Recognises
     maximum or as a choice by comparison, told apart by what a NaN gives, relu6, tanh, sigmoid, silu, hardswish, gelu by
     tanh, erf or sigmoid; a sigmoid also by `exp(-logaddexp(0, -x))`, by the softplus of -x, or chosen by the sign of x so that
     no power of e overflows). In this order, or with the residual last; operands commuted, reshape and permute between them.
+    Bias and residual may also stand among the taps of a convolution that is summed slice by slice: a sum that begins with
+    them, or with an array of zeros.
 
 Why it pays
     Each step of the epilogue reads and writes the whole result once more; in the convolution's loop it costs a register.
@@ -41,6 +43,7 @@ from topos_core.matching.formula import Arrays, convolve_and_finish
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.patterns.convolution import PATTERN as CONVOLUTION
+from topos_core.patterns.convolution import among
 from topos_core.patterns.convolution import work as convolution_work
 from topos_core.tape.tape import Tape
 
@@ -53,7 +56,7 @@ IDENTIFIER = "conv_bn_activation"
 def find(context: Context, root: int) -> Match | NearMiss | None:
     """Gives the convolution whose epilogue ends at `root`."""
     stage = context.once(stages).get(root)
-    if stage is None or not stage.applied or root == stage.convolution.root:
+    if stage is None or not stage.applied:
         return None
     convolution = stage.convolution
     bindings = dict(convolution.bindings)
@@ -77,6 +80,7 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
         activation=stage.activation,
         residual_last=stage.residual_last,
         steps=tuple(name for name, _ in stage.steps),
+        among=context.answer(CONVOLUTION, convolution.root) is not convolution,
     )
     inside = context.region(root, bindings)
     return Match(IDENTIFIER, root, bindings, inside.interior, inside.computing, {}, facts)
@@ -110,7 +114,15 @@ def _own(match: Match) -> dict[str, int]:
 def stages(context: Context) -> dict[int, Stage]:
     """Reads all epilogues of a tape, once."""
     found = [context.answer(CONVOLUTION, value) for value in context.made_by(CONVOLUTION.roots)]
-    return read_stages(context, [match for match in found if isinstance(match, Match)])
+    return read_stages(
+        context,
+        [match for match in found if isinstance(match, Match)],
+        [
+            one
+            for value in context.forms.mixed()
+            if context.is_live(value) and (one := among(context, value)) is not None
+        ],
+    )
 
 
 def _convolved(x: Any, w: Any) -> Any:

@@ -17,8 +17,8 @@ Declines when
 
 Not recognised
     Channels made one at a time that get a bias or an activation before they are stacked. Folds with movement between their
-    steps. An accumulator that begins as an array of more than 64 elements, which is a parameter: begin with 0. Taps of
-    several kernel values, one each. Weights written as numbers into the sum (0.25 * a + 0.5 * b). Kernels that differ by
+    steps. Taps among which something else is summed are no convolution of their own: `conv_bn_activation` has them with a
+    bias and a residual, an array of zeros that the sum begins with, say. Taps of several kernel values, one each. Weights written as numbers into the sum (0.25 * a + 0.5 * b). Kernels that differ by
     position. Windows that go through another op before the product (a cast: cast the image instead). Products that are
     padded before they are summed, as a transposed convolution by overlapping results is. A batch in two axes with another
     axis between them is bound at the value that joins them.
@@ -64,6 +64,8 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
     if isinstance(form, OffGrid):
         if not form.is_product or not slides(form.views, form.ranks):
             return None
+        if among(context, context.forms.outermost(root)) is not None:
+            return None  # some of the taps of what goes on behind a bias
         wrong = fault(form.views, form.ranks)
         return _off_grid(root, form.terms[wrong.place], len(form.terms), wrong.found)
     if not form.is_product or form.operation != "sum":
@@ -86,6 +88,22 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
     return _match(context, root, answer)
 
 
+def among(context: Context, root: int) -> tuple[Match, tuple[int, ...]] | None:
+    """Gives the convolution whose taps a sum has beside one or two other terms, and those terms.
+
+    No value holds that convolution, because its sum began with a bias, say: its match has the sum's root.
+    """
+    found = context.forms.beside(root)
+    if found is None or found[0].operation != "sum" or is_linear(found[0]):
+        return None
+    form, others = found
+    reading = read_form(form)
+    answer = read_convolution(context.tape, form, reading)
+    if not isinstance(answer, Convolution):
+        answer = recut(context, root, form, lambda other: _accepted(context.tape, other), reading, others)
+    return None if answer is None or answer.pointwise else (_match(context, root, answer, others), others)
+
+
 def work(tape: Tape, match: Match) -> Work:
     """Counts a multiply-add per output, input channel and tap."""
     facts = match.facts
@@ -105,12 +123,12 @@ def _accepted(tape: Tape, form: Form) -> Convolution | None:
     return answer if isinstance(answer, Convolution) else None
 
 
-def _match(context: Context, root: int, found: Convolution) -> Match:
+def _match(context: Context, root: int, found: Convolution, beside: tuple[int, ...] = ()) -> Match:
     """Binds the image's base and, for the kernel, the value nearest to the root that rearranges the whole kernel."""
     tape = context.tape
     kernel, facts = found.kernel, found.facts
     if kernel != found.image:
-        within = interior(tape, root, (found.image, kernel))
+        within = interior(tape, root, (found.image, kernel, *beside))
         for value in reversed(common_chain(tape, context.readers, within, kernel, root)[1:]):
             view = context.view(value)
             layout = moved_kernel(found.kernel_steps, found.facts, view) if view.base == found.kernel else None
@@ -118,7 +136,7 @@ def _match(context: Context, root: int, found: Convolution) -> Match:
                 kernel, facts = value, replace(facts, kernel=layout)
                 break
     bindings = {"x": found.image, "kernel": kernel}
-    inside = context.region(root, bindings)
+    inside = context.region(root, bindings | {f"beside{k}": value for k, value in enumerate(beside)})
     return Match(IDENTIFIER, root, bindings, inside.interior, inside.computing, {}, facts)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tests.core.matching.check import check, matches_of
+import topos_core as tp
+from tests.core.matching.check import check, inputs_of, matches_of
 
 IMAGE, KERNEL, VECTOR = "f32[2,3,6,6]", "f32[4,3,3,3]", "f32[4]"
 
@@ -245,3 +246,66 @@ def test_a_residual_may_come_last():
 
     _, match = last(block, x=IMAGE, w=KERNEL, b=VECTOR, r="f32[2,4,4,4]")
     assert (match.facts.activation, match.facts.residual, match.facts.residual_last) == ("relu6", True, True)
+
+
+def taps(x, w):
+    return [
+        np.einsum("bchw,oc->bohw", x[:, :, i : i + 4, j : j + 4], w[:, :, i, j]) for i in range(3) for j in range(3)
+    ]
+
+
+@pytest.mark.parametrize("place", range(10))
+def test_a_bias_may_stand_anywhere_among_the_taps(place):
+    def function(x, w, b):
+        terms = taps(x, w)
+        terms.insert(place, b[:, None, None])
+        return np.maximum(sum(terms), 0)
+
+    tape, match = last(function, x=IMAGE, w=KERNEL, b=VECTOR)
+    assert (match.facts.bias, match.facts.residual, match.facts.activation) == (True, False, "relu")
+    assert match.facts.among == (place < 9)  # after the last tap: the taps have a value of their own
+    assert [window.size for window in match.facts.convolution.windows] == [3, 3]
+    plan = tp.plan(tape, cost="always")
+    assert [one.match.pattern for one in plan.taken] == ["conv_bn_activation"]
+    assert not plan.near_misses
+
+
+@pytest.mark.parametrize("first", ["x", "r", "zeros"])
+def test_a_sum_of_taps_may_begin_with_a_residual(first):
+    zeros = np.zeros((2, 4, 4, 4), np.float32)
+
+    def function(x, w, b, r):
+        begin = {"x": x[:, :1, 1:5, 1:5], "r": r, "zeros": zeros}[first]
+        return sum(taps(x, w), begin + b[:, None, None])
+
+    _, match = last(function, x=IMAGE, w=KERNEL, b=VECTOR, r="f32[2,4,4,4]")
+    assert (match.facts.bias, match.facts.residual, match.facts.among) == (True, True, True)
+
+
+def test_what_begins_with_a_bias_and_leaves_a_tap_out_is_no_convolution():
+    def function(x, w, b):
+        return sum(taps(x, w)[:8], b[:, None, None])
+
+    _, pool = check(function, {"x": IMAGE, "w": KERNEL, "b": VECTOR})
+    assert not [match for match in matches_of(pool, "conv_bn_activation") if match.facts.among]
+
+
+def test_three_more_terms_among_the_taps_are_too_many():
+    def function(x, w, b, r, s):
+        return sum(taps(x, w), b[:, None, None] + r + s)
+
+    specs = {"x": IMAGE, "w": KERNEL, "b": VECTOR, "r": "f32[2,4,4,4]", "s": "f32[2,4,4,4]"}
+    _, pool = check(function, specs)
+    assert not [match for match in matches_of(pool, "conv_bn_activation") if match.facts.among]
+
+
+def test_a_residual_made_from_one_of_the_taps_leaves_that_tap_shared():
+    def function(x, w):
+        terms = taps(x, w)
+        return sum(terms, np.tanh(terms[4]))
+
+    tape, _ = check(function, {"x": IMAGE, "w": KERNEL})
+    plan = tp.plan(tape, cost="always")
+    assert not [one for one in plan.taken if one.match.pattern == "conv_bn_activation" and one.match.facts.among]
+    arrays = inputs_of(tape, 1)
+    np.testing.assert_allclose(plan.run(*arrays), function(*arrays), rtol=1e-5, atol=1e-5)

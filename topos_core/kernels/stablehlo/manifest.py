@@ -95,6 +95,9 @@ def _batch_norm(name: str, flops_per_element: int) -> Offering:
 def _conv_bn_activation(tape: Tape, match: Match) -> Offer | Decline:
     facts = match.facts
     assert isinstance(facts, EpilogueFacts)
+    if facts.among:
+        alone = "no value holds its convolution alone: add bias and residual after the last slice"
+        return Decline("TP206", "no-kernel", f"StableHLO has no op for the whole chain, and {alone}")
     raised = (
         "convolution is raised itself" if facts.norm is None else "convolution and batch norm are raised themselves"
     )
