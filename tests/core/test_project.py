@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.budgets import PARTS
+
 ROOT = Path(__file__).parents[2]
 HEAVY = (
     "numba",
@@ -51,3 +53,14 @@ def test_the_import_contracts_hold():
     tool = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([tool], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("part", "place"), [(part.name, place) for part in PARTS for place in part.places])
+def test_every_place_of_a_part_that_has_a_budget_holds_tests(part: str, place: str):
+    folder = ROOT / "tests" / place
+    assert list(folder.glob("**/test_*.py") if place.endswith("/") else folder.parent.glob(f"{folder.name}*.py")), part
+
+
+def test_no_test_counts_for_two_parts():
+    tests = [path.relative_to(ROOT / "tests").as_posix() for path in (ROOT / "tests").glob("**/test_*.py")]
+    assert not [name for name in tests if sum(name.startswith(part.places) for part in PARTS) > 1]
