@@ -57,7 +57,7 @@ def bench_target(traced: Traced, request: Mapping[str, Any], progress: Report) -
     options = {key: request[key] for key in ("fidelity", "cost", "machine") if request.get(key) is not None}
     plan = traced.plan({"machine": "host", **options, "consumer": "home"})
     inputs, origin = chosen_inputs(traced, request.get("inputs"), int(request.get("seed") or 0))
-    taking_part, left_out = contenders(_own(traced), wanted)
+    taking_part, left_out = contenders(display(traced.target), _own(traced), wanted)
     several = int(request.get("threads") or _processors())
     bench = _Bench(
         traced, plan.data.request, taking_part, sorted({1, several}), int(request.get("rounds") or 3),

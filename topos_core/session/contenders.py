@@ -30,10 +30,11 @@ PACKAGES: Final[Mapping[str, tuple[str, ...]]] = {
 """Every contender's name and the packages that it needs."""
 
 
-def contenders(own: str | None, wanted: Sequence[str]) -> tuple[list[Contender], dict[str, str]]:
+def contenders(target: str, own: str | None, wanted: Sequence[str]) -> tuple[list[Contender], dict[str, str]]:
     """Lists the contenders for the recorded ops and for the target's own form, and says why others are left out.
 
     Args:
+        target: What is measured, as messages name it.
         own: `torch` or `onnx` where the target is such a model, else None.
         wanted: Names of contenders.
     """
@@ -66,7 +67,9 @@ def contenders(own: str | None, wanted: Sequence[str]) -> tuple[list[Contender],
     if own != "onnx":
         for name in ("onnxruntime", "openvino"):
             if name in wanted:
-                out[name] = "runs ONNX files; the target is none"
+                out[name] = (
+                    f"runs .onnx files alone, the target is {target}; bench an .onnx file that it was exported to"
+                )
     return kept, out
 
 
