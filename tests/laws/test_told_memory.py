@@ -216,6 +216,37 @@ def test_tiles_that_meet_what_is_not_finite_take_no_more(shape: tuple[int, ...],
     check(plan, made, bind_inputs(tape, [x]), CASES["convolution"])
 
 
+def stepped(x: Any, scale: Any) -> Any:
+    return nn.silu(nn.conv2d(x, KERNEL, padding=1) * scale.reshape(-1, 1, 1) + 1e-3 * x)
+
+
+def separate_stepped(x: Any, scale: Any) -> Any:
+    y = nn.relu(nn.conv2d(x, DEEP, padding=1, groups=32) * scale.reshape(-1, 1, 1))
+    return nn.silu(nn.conv2d(y, POINT) / scale.reshape(-1, 1, 1))
+
+
+UNFOLDED = {
+    "conv_bn_activation": Case(stepped, (IMAGE, (32,)), 1, TILES),
+    "conv_bn_activation, direct": Case(stepped, (IMAGE, (32,)), off=("winograd",)),
+    "depthwise_pointwise": Case(separate_stepped, (IMAGE, (32,)), 1, 320 << 10),
+    "batch_norm_inference": CASES["batch_norm_inference"]._replace(off=("elementwise_chain",)),
+    "batch_norm_training, rows": Case(lambda x, s: nn.batch_norm_training(x, s)[0], ((2048, 256), (256,))),
+}
+
+
+@pytest.mark.parametrize("name", UNFOLDED)
+def test_factors_that_cannot_be_folded_take_no_more(name: str) -> None:
+    case = UNFOLDED[name]
+    tape = tp.trace(case.function, *(tp.f32[shape] for shape in case.shapes))
+    plan = tp.plan(tape, cost="always", off=case.off).data
+    arrays = [drawn(*shape) for shape in case.shapes]
+    for vector in arrays[1:]:
+        vector[3] = np.inf
+    with np.errstate(all="ignore"):
+        taken = check(plan, make_program(plan), bind_inputs(tape, arrays), case)
+    assert name.partition(",")[0] in taken
+
+
 def check(plan: PlanData, made: Program, given: Any, case: Case) -> set[str]:
     """Compares what each kernel takes with what is told; gives the patterns that ran."""
     made.run(given, 1, 1)  # what is imported, compiled and cut once

@@ -14,7 +14,8 @@ Declines when
     The statistics keep axis 0 (another norm); two vectors order the channels differently.
 
 Differs from the recorded ops
-    Where scale is infinite: the kernel folds mean and scale into a factor and a summand, which gives NaN for a recorded infinity.
+    Where scale is infinite and the recorded ops fold it (`x * k + (shift - mean * k)`): the kernel centres first and gives an
+    infinity for a recorded NaN.
 
 Not recognised
     Means of f16 by np.mean beside np.var, which sums in f16 around a mean of its own (it is told). A one-pass variance

@@ -16,8 +16,8 @@ Declines when
     Nothing of its own: it stands on `convolution` and declines with it.
 
 Differs from the recorded ops
-    Where the batch norm's factor is infinite (its scale, or a variance of minus epsilon): the kernel folds it into the
-    convolution's weights, which gives NaN for a recorded infinity.
+    Where the batch norm's factor is infinite (its scale, or a variance of minus epsilon) and the recorded ops fold it
+    (`x * k + (shift - mean * k)`): the kernel centres first and gives an infinity for a recorded NaN.
 
 Not recognised
     A scalar bias. Movement after the residual. Training batch norm (its statistics need the whole result first).

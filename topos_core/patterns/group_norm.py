@@ -13,7 +13,8 @@ Declines when
     (`instance_norm`).
 
 Differs from the recorded ops
-    Where scale is infinite: the kernel folds mean and scale into a factor and a summand, which gives NaN for a recorded infinity.
+    Where scale is infinite and the recorded ops fold it (`x * k + (shift - mean * k)`): the kernel centres first and gives an
+    infinity for a recorded NaN.
 
 Not recognised
     A one-pass variance `mean(x^2) - mean^2`, groups cut out one by one.

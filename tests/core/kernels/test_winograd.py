@@ -84,10 +84,11 @@ def run(engine, x, kernel, scale, shift, added, out, threads=1):
     strides = [stride // 4 for stride in x.strides]
     image = (strides[0], strides[1], 0, strides[2], strides[3])
     placed = [stride // 4 for stride in out.strides]
+    reduced = engine.form.reduced(scale)
     given = (
         address_of(x),
         address_of(tiles),
-        address_of(scale),
+        address_of(reduced),
         address_of(shift),
         0 if added is None else address_of(added),
         address_of(out),

@@ -12,9 +12,18 @@ from typing import Any
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import NORM
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, reader, settle, smaller, square_root, storer, where_finite
+from topos_core.kernels.vocabulary.memory import (
+    loader,
+    reader,
+    settle,
+    smaller,
+    square_root,
+    storer,
+    where_finite,
+    within,
+)
 from topos_core.kernels.vocabulary.rows import row_map
-from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.scalar import SCALARS, normal
 from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.totals import row_totals
 
@@ -32,7 +41,8 @@ def kernel(host: Host, dtype: str) -> Any:
     add_up = row_totals(host, scalar, lambda emitter, x, _: x, 1)
     add_up_spread = row_totals(host, scalar, spread_terms, 2)
     normalise = row_map(host, scalar, (1,), normalised, values=3, streams=True)
-    run = RUN
+    affine = row_map(host, scalar, (1,), lambda emitter, operands: emitter.fma(*operands), values=2)
+    run, (least, most) = RUN, normal(dtype)
 
     def norm(args, worker):  # type: ignore[no-untyped-def]
         outer, channels, inner = get(args, "outer"), get(args, "channels"), get(args, "inner")
@@ -62,11 +72,17 @@ def kernel(host: Host, dtype: str) -> Any:
             if load_double(sums, 2) == INFINITY:
                 variance = INFINITY  # the squares overflowed, as the recorded ones do
             factor = 1.0 / square_root(variance + epsilon)
-            summand = 0.0
-            if get(args, "scale") != 0:
-                factor *= wide(load(get(args, "scale"), channel))
+            scale, shift, apart = number(1.0), number(0.0), 0
             if get(args, "shift") != 0:
-                summand = wide(load(get(args, "shift"), channel))
+                shift = load(get(args, "shift"), channel)
+            if get(args, "scale") != 0:
+                scale = load(get(args, "scale"), channel)
+                folded = factor * wide(scale)
+                if wide(scale) == 0.0 or within(wide(number(folded)), least, most):
+                    factor = folded
+                else:
+                    apart = 1  # no factor stands for both: the scale waits for a pass of its own
+            summand = wide(shift) if apart == 0 else 0.0
             # an infinite element makes its own deviation NaN, not the mean
             store_double(
                 get(args, "mean"), channel, wide(center) + (off if center - center == center - center else 0.0)
@@ -82,6 +98,10 @@ def kernel(host: Host, dtype: str) -> Any:
                     get(args, "out") + at, get(args, "x") + at, center, factor_here, summand_here, inner,
                     get(args, "streamed"),
                 )  # fmt: skip
+            if apart == 1:
+                for plane in range(outer):
+                    at = get(args, "out") + (plane * channels + channel) * inner * size
+                    affine(at, at, scale, shift, inner)
             channel = take(args, worker)
         settle()
 

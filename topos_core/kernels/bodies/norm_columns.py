@@ -33,6 +33,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
     add_deviation = row_map(host, scalar, (1, 1, 1), _plus_deviation)
     add_square = row_map(host, scalar, (1, 1, 1), _plus_square)
     to_factor = row_map(host, scalar, (1, 1), _factor, values=2)
+    to_center = row_map(host, scalar, (1, 1, 1), _center)
     to_summand = row_map(host, scalar, (1, 1), _summand, values=1)
     normalise = row_map(host, scalar, (1, 1, 1, 1), _affine, values=2, streams=True)
     centred, run = 1 if kind == "layer" else 0, RUN
@@ -72,6 +73,7 @@ def kernel(host: Host, dtype: str, kind: str) -> Any:
                 add(spread, spread, run_spread, width)
             multiply(off, off, share, width)
             to_factor(spread, spread, off, share, epsilon, width)
+            to_center(center, center, off, spread, width)
             to_summand(off, off, spread, number(-1), width)
             for row in range(count):
                 factor = load(scale, row) if scale != 0 else number(1)
@@ -104,9 +106,22 @@ def _factor(emitter: Emitter, operands: Sequence[Any]) -> Any:
     return emitter.div(emitter.constant(1.0), emitter.square_root(emitter.add(variance, epsilon)))
 
 
+def _center(emitter: Emitter, operands: Sequence[Any]) -> Any:
+    """Gives the centre, which takes `off` where the factor is infinite: times that it has no value."""
+    center, off, factor = operands
+    moved = emitter.add(center, off)
+    return emitter.builder.select(_finite(emitter, factor), center, moved)
+
+
 def _summand(emitter: Emitter, operands: Sequence[Any]) -> Any:
     off, factor, minus = operands
-    return emitter.mul(emitter.mul(off, factor), minus)
+    product = emitter.mul(emitter.mul(off, factor), minus)
+    return emitter.builder.select(_finite(emitter, factor), product, emitter.constant(0.0))
+
+
+def _finite(emitter: Emitter, value: Any) -> Any:
+    rest = emitter.builder.fsub(value, value)
+    return emitter.builder.fcmp_ordered("ord", rest, rest)
 
 
 def _affine(emitter: Emitter, operands: Sequence[Any]) -> Any:

@@ -10,9 +10,18 @@ from typing import Any
 from topos_core.kernels.bodies.channel_norm import INFINITY, normalised, spread_terms
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import ROWS
-from topos_core.kernels.vocabulary.memory import loader, reader, settle, smaller, square_root, storer, where_finite
+from topos_core.kernels.vocabulary.memory import (
+    loader,
+    reader,
+    settle,
+    smaller,
+    square_root,
+    storer,
+    where_finite,
+    within,
+)
 from topos_core.kernels.vocabulary.rows import row_map
-from topos_core.kernels.vocabulary.scalar import SCALARS
+from topos_core.kernels.vocabulary.scalar import SCALARS, normal
 from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.totals import row_totals
 
@@ -28,7 +37,8 @@ def kernel(host: Host, dtype: str) -> Any:
     add_up = row_totals(host, scalar, lambda emitter, x, _: x, 1)
     add_up_spread = row_totals(host, scalar, spread_terms, 2)
     normalise = row_map(host, scalar, (1,), normalised, values=3, streams=True)
-    run = RUN
+    affine = row_map(host, scalar, (1,), lambda emitter, operands: emitter.fma(*operands), values=2)
+    run, (least, most) = RUN, normal(dtype)
 
     def norm(args, worker):  # type: ignore[no-untyped-def]
         sums = get(args, "scratch") + worker * get(args, "slot_bytes")
@@ -57,17 +67,25 @@ def kernel(host: Host, dtype: str) -> Any:
             root = 1.0 / square_root(variance + epsilon)
             for channel in range(channels):
                 which = item % get(args, "groups") * channels + channel
-                factor, summand = root, 0.0
-                if get(args, "scale") != 0:
-                    factor *= wide(load_one(get(args, "scale"), which))
+                factor, scale, shift, apart = root, number(1.0), number(0.0), 0
                 if get(args, "shift") != 0:
-                    summand = wide(load_one(get(args, "shift"), which))
+                    shift = load_one(get(args, "shift"), which)
+                if get(args, "scale") != 0:
+                    scale = load_one(get(args, "scale"), which)
+                    folded = factor * wide(scale)
+                    if wide(scale) == 0.0 or within(wide(number(folded)), least, most):
+                        factor = folded
+                    else:
+                        apart = 1  # as in `channel_norm`
+                summand = wide(shift) if apart == 0 else 0.0
                 place = channel * positions * size
                 factor_here = number(factor)
                 # as in `channel_norm`
                 summand_here = number(summand - where_finite(wide(factor_here), off * factor, 0.0))
                 center_here = number(wide(center) + where_finite(wide(factor_here), 0.0, off))
                 normalise(out + place, x + place, center_here, factor_here, summand_here, positions, streamed)
+                if apart == 1:
+                    affine(out + place, out + place, scale, shift, positions)
             item = take(args, worker)
         settle()
 

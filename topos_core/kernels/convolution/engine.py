@@ -58,7 +58,8 @@ class Epilogue:
 class Operands(NamedTuple):
     """Addresses: `left` [groups * rows, steps], `scale` and `shift` [groups * rows], all dense; residual 0 for nothing.
 
-    The last three are those of a depthwise convolution in front: `taps` [channels, taps], its scale and its shift.
+    The last ones are those of a depthwise convolution in front: `taps` [channels, taps], its scale and its shift, and, where it
+    takes steps, `steps` [channels, times, 3] and how many.
     """
 
     x: int
@@ -70,6 +71,8 @@ class Operands(NamedTuple):
     taps: int = 0
     taps_scale: int = 0
     taps_shift: int = 0
+    steps: int = 0
+    times: int = 0
 
 
 def asks_to_write(result_bytes: int) -> bool:
@@ -110,7 +113,7 @@ class Engine:
     def __init__(self, convolution: Problem, dtype: str, epilogue: Epilogue, source: Problem | None = None) -> None:
         self.problem = convolution
         self.source = source or convolution
-        self.dtype = numpy_dtype(dtype)
+        self.name, self.dtype = dtype, numpy_dtype(dtype)
         self.lanes = host().lanes(dtype)
         self.tiles: Tiles = tiles(host())
         self.kernel = kernel("contraction", dtype)

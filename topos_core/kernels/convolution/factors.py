@@ -1,49 +1,111 @@
-"""Bias and batch norm as one factor and one summand per output channel."""
+"""Bias and batch norm as one factor and one summand per output channel, or step by step where those cannot stand for them.
+
+`sums * scale + shift` is what was recorded for every value of the sums as long as both are finite and the shift is far from the
+largest number. A factor that is infinite or overflows gives NaN beside a summand of the other sign; beside a large one a product
+overflows that would not be large in the end; and where all factors are too small for a usual number, little is left of their
+digits. Then the sums are stored alone, and the recorded steps are taken one by one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from topos_core.errors import InternalError
+from topos_core.kernels.folding import is_small, stands
 from topos_core.matching.facts import EpilogueFacts
 
+Steps = tuple[tuple[str, np.ndarray], ...]
+"""What is done to sums one after the other: `add`, `sub`, `mul` or `div`, and one value per output channel."""
 
-def fold_vectors(bindings: Mapping[str, np.ndarray], facts: EpilogueFacts) -> tuple[np.ndarray, np.ndarray]:
-    """Gives the f64 factor and summand per output channel of bias and batch norm."""
+
+class Factors(NamedTuple):
+    """What follows a convolution's sums, per output channel, in the dtype that is computed in.
+
+    Args:
+        scale, shift: Of the sums, while they are in registers.
+        steps: What is done to the stored sums afterwards, scale and shift being 1 and 0; None where nothing is.
+    """
+
+    scale: np.ndarray
+    shift: np.ndarray
+    steps: Steps | None = None
+
+
+def unchanged(channels: int, dtype: np.dtype) -> Factors:
+    """Gives the factors that leave sums as they are."""
+    return Factors(np.ones(channels, dtype), np.zeros(channels, dtype))
+
+
+def fold(bindings: Mapping[str, np.ndarray], facts: EpilogueFacts, dtype: np.dtype) -> Factors:
+    """Folds bias and batch norm in f64 and rounds once, where that stands for them."""
+    channels = facts.convolution.out_channels
+    steps = _steps(bindings, facts)
+    if not steps:
+        return unchanged(channels, dtype)
+    with np.errstate(all="ignore"):
+        factor, summand = _folded(steps, channels)
+        scale, shift = factor.astype(dtype), summand.astype(dtype)
+        if is_small(shift) and stands(factor, scale, lambda: _zero(steps, channels)):
+            return Factors(scale, shift)
+    return unchanged(channels, dtype)._replace(steps=tuple((name, vector.astype(dtype)) for name, vector in steps))
+
+
+def _steps(bindings: Mapping[str, np.ndarray], facts: EpilogueFacts) -> Steps:
+    """Lists what was recorded, in f64."""
     channels = facts.convolution.out_channels
 
-    def vector(name: str, absent: float) -> np.ndarray:
-        if name not in bindings:
-            return np.full(channels, absent)
-        return bindings[name].astype(np.float64).reshape(channels)
+    def bound(step: str, name: str) -> Steps:
+        return ((step, bindings[name].astype(np.float64).reshape(channels)),) if name in bindings else ()
 
-    shift = vector("bias", 0.0)
-    if facts.norm is None:
-        return _stepped(
-            np.ones(channels), shift, [vector(f"step{k}", 0.0) for k in range(len(facts.steps))], facts.steps
-        )
-    with np.errstate(all="ignore"):
-        factor = vector("bn_scale", 1.0) / np.sqrt(vector("bn_variance", 1.0) + facts.norm)
-        return factor, (shift - vector("bn_mean", 0.0)) * factor + vector("bn_shift", 0.0)
+    steps = bound("add", "bias")
+    if facts.norm is not None:
+        with np.errstate(all="ignore"):
+            deviation = np.sqrt(bindings["bn_variance"].astype(np.float64).reshape(channels) + facts.norm)
+        steps += (*bound("sub", "bn_mean"), ("div", deviation))
+        steps += bound("mul", "bn_scale") + bound("add", "bn_shift")
+    for k, step in enumerate(facts.steps):
+        steps += bound(step, f"step{k}")
+    return steps
 
 
-def _stepped(
-    factor: np.ndarray, shift: np.ndarray, vectors: Sequence[np.ndarray], steps: Sequence[str]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Folds one step per vector into the factor and the summand."""
-    with np.errstate(all="ignore"):
-        for step, vector in zip(steps, vectors, strict=True):
-            match step:
-                case "add":
-                    shift = shift + vector
-                case "sub":
-                    shift = shift - vector
-                case "mul":
-                    factor, shift = factor * vector, shift * vector
-                case "div":
-                    factor, shift = factor / vector, shift / vector
-                case _:
-                    raise InternalError(f"an epilogue has a step {step}")
-    return factor, shift
+def _folded(steps: Steps, channels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Folds steps to a factor and a summand."""
+    factor, summand = np.ones(channels), np.zeros(channels)
+    for step, vector in steps:
+        match step:
+            case "add":
+                summand = summand + vector
+            case "sub":
+                summand = summand - vector
+            case "mul":
+                factor, summand = factor * vector, summand * vector
+            case "div":
+                factor, summand = factor / vector, summand / vector
+            case _:
+                raise InternalError(f"an epilogue has a step {step}")
+    return factor, summand
+
+
+def _zero(steps: Steps, channels: int) -> np.ndarray:
+    """Tells which factors a step makes 0."""
+    zero = np.zeros(channels, bool)
+    for step, vector in steps:
+        if step in ("mul", "div"):
+            zero |= vector == 0.0 if step == "mul" else np.isinf(vector)
+    return zero
+
+
+def stages(steps: Sequence[tuple[str, np.ndarray]], channels: int, dtype: np.dtype) -> np.ndarray:
+    """Gives steps as `(x + a) * b / c`, several times: [channels, times, 3] with a, b and c; what a step does not do is -0 and 1."""
+    places = {"add": 0, "sub": 0, "mul": 1, "div": 2}
+    rows: list[np.ndarray] = []
+    last = len(places)
+    for step, vector in steps:
+        if places[step] <= last:
+            rows.append(np.tile(np.array([-0.0, 1.0, 1.0], dtype), (channels, 1)))
+        last = places[step]
+        rows[-1][:, last] = -vector if step == "sub" else vector
+    return np.ascontiguousarray(np.stack(rows, 1))

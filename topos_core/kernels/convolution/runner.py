@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from topos_core.cost.memory import contiguous_strides
-from topos_core.kernels.convolution.engine import Engine, Epilogue, Operands
+from topos_core.kernels.convolution.activations import Ending
+from topos_core.kernels.convolution.engine import Engine, Operands
+from topos_core.kernels.convolution.factors import Factors
 from topos_core.kernels.convolution.geometry import Problem, problem
 from topos_core.kernels.convolution.phases import Phases, phases_of
+from topos_core.kernels.convolution.stepwise import finish
 from topos_core.kernels.convolution.strips import Strips
 from topos_core.kernels.convolution.winograd import Form, Winograd, transformed
 from topos_core.kernels.known import Known
@@ -22,8 +26,8 @@ from topos_core.matching.facts import ConvolutionFacts
 from topos_core.ops.cast import cast_array
 from topos_core.tape.type import numpy_dtype
 
-Fold = Callable[[Mapping[str, np.ndarray]], tuple[np.ndarray, np.ndarray]]
-"""Gives f64 scale and shift per output channel from the epilogue's bindings."""
+Fold = Callable[[Mapping[str, np.ndarray], np.dtype], Factors]
+"""Gives what follows the sums from the epilogue's bindings, in the dtype that is computed in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +42,19 @@ class Runner:
         kernels: Strides of kernel bindings that have the engine's layout already.
         results: Strides of roots that the engine can write, to its own: batch, group, row, depth, height, width.
         left: The kernel as [groups * rows, steps] where it is known beforehand.
-        factors: Scale and shift per output channel where they are known beforehand.
-        fold: Computes them.
-        residual: The binding that is added, or None.
+        factors: What follows the sums where it is known beforehand.
+        fold: Computes it.
+        ending: What follows that.
+        written: What the kernels do of it: nothing where the sums are stored alone.
+        tiled: Winograd's tiles, where they run.
         winograd: Does the work in place of `engine` where everything is finite; a root whose columns are not dense is made elsewhere.
         tiles: The kernel as `winograd` reads it.
+        reduced: The known scale as `winograd` takes it; None where it takes none.
         again: Does it over where something is not finite.
         phases: Does the work in place of `engine` where zeros are inserted and the kernel is finite.
         pieces: The kernel as `phases` reads it, where it is known beforehand.
         margins: The planes in which the image lies, zeros around it; None where it lies in none that this kernel reads.
+        alone: The runner that stores sums, once a run needed it.
     """
 
     facts: ConvolutionFacts
@@ -56,15 +64,19 @@ class Runner:
     kernels: Known[tuple[int, ...], bool]
     results: Known[tuple[int, ...], tuple[int, ...]]
     left: np.ndarray | None
-    factors: tuple[np.ndarray, np.ndarray] | None
+    factors: Factors | None
     fold: Fold
-    residual: str | None
+    ending: Ending
+    written: Ending
+    tiled: Form | None
     winograd: Winograd | None = None
     tiles: np.ndarray | None = None
+    reduced: np.ndarray | None = None
     again: Strips | None = None
     phases: Phases | None = None
     pieces: Sequence[np.ndarray] | None = None
     margins: Margins | None = None
+    alone: Known[Ending, Runner] = field(default_factory=Known)
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
@@ -73,9 +85,9 @@ class Runner:
             return
         dtype = self.engine.dtype
         left = self.left if self.left is not None else self._left(bindings["kernel"])
-        scale, shift = self.factors if self.factors is not None else self._factors(bindings)
+        factors = self.factors if self.factors is not None else self.fold(bindings, dtype)
         x, image = self._image(bindings["x"])
-        residual = bindings[self.residual] if self.residual is not None else None
+        residual = bindings["residual"] if self.ending.residual else None
         strides = self._result(result)
         target = result
         if strides is None:
@@ -84,26 +96,71 @@ class Runner:
                 residual = np.ascontiguousarray(arrange(residual, self.facts.result, self._roles()), dtype)
         elif residual is not None and (residual.strides != result.strides or residual.dtype != dtype):
             residual = _alike(residual, result)
+        added = residual if factors.steps is None else None
         operands = Operands(
-            address_of(x), address_of(left), address_of(scale), address_of(shift),
-            address_of(residual) if residual is not None else 0, address_of(target),
+            address_of(x), address_of(left), address_of(factors.scale), address_of(factors.shift),
+            address_of(added) if added is not None else 0, address_of(target),
         )  # fmt: skip
+        kernels = self if factors.steps is None else self._storing_sums()
+        kernels._start(image, strides, operands, left, factors.scale, threads)
+        if factors.steps is not None:
+            seen = self._in_order if target is result else self._split
+            finish(seen(target), seen(residual) if residual is not None else None, factors.steps, self.ending)
+        if target is not result:
+            self._deliver(target, result)
+
+    def _start(
+        self,
+        image: tuple[int, ...],
+        out: tuple[int, ...],
+        given: Operands,
+        left: np.ndarray,
+        scale: np.ndarray,
+        threads: int,
+    ) -> None:
+        """Starts the kernels; `left` and `scale` are the arrays at two of the addresses `given`."""
         pieces = self.pieces
         if self.phases is not None and pieces is None:
             pieces = self.phases.pieces(left)
         if self.phases is not None and pieces is not None:
-            self.phases.run(image, strides, operands, pieces, threads)
-        elif not self._by_tiles(image, strides, operands, threads):
-            self.engine.run(image, strides, operands, threads, self._planes(operands))
-        if target is not result:
-            self._deliver(target, result)
+            self.phases.run(image, out, given, pieces, threads)
+        elif not self._by_tiles(image, out, given, scale, threads):
+            self.engine.run(image, out, given, threads, self._planes(given))
 
-    def _by_tiles(self, image: tuple[int, ...], out: tuple[int, ...], given: Operands, threads: int) -> bool:
-        """Runs by Winograd's tiles where there are such, and directly where a sum is not finite; gives whether the result is there."""
+    def _storing_sums(self) -> Runner:
+        """Gives the same kernels without an ending."""
+        if self.written == Ending():
+            return self
+        found = self.alone.get(Ending())
+        if found is None:
+            made = _kernels(self.engine.problem, self.engine.name, Ending(), self.tiled)
+            found = self.alone.keep(Ending(), replace(self, written=Ending(), **made._asdict()))
+        return found
+
+    def _in_order(self, array: np.ndarray) -> np.ndarray:
+        """Looks at what lies as the root does as [batch, groups, rows, positions...]."""
+        return arrange(array, self.facts.result, self._roles())
+
+    def _split(self, temporary: np.ndarray) -> np.ndarray:
+        """Looks at what lies densely in the engine's order as [batch, groups, rows, positions...]."""
+        of = self.engine.problem
+        spatial = [extent for extent, role in zip(of.result, of.roles, strict=True) if role]
+        return temporary.reshape(of.batch, of.groups, of.rows, *spatial)
+
+    def _by_tiles(
+        self, image: tuple[int, ...], out: tuple[int, ...], given: Operands, scale: np.ndarray, threads: int
+    ) -> bool:
+        """Runs by Winograd's tiles where there are such, and directly where a sum is not finite or factors would lose digits.
+
+        Gives whether the result is there.
+        """
         if self.winograd is None or self.tiles is None or self.again is None:
             return False
-        addresses = (given.x, address_of(self.tiles), given.scale, given.shift, given.residual, given.out)
-        if not self.winograd.run(image, out, addresses, threads, self._planes(given)):
+        known = self.factors is not None and scale is self.factors.scale
+        reduced = self.reduced if known else self.winograd.form.reduced(scale)
+        scales = address_of(reduced if reduced is not None else scale)
+        addresses = (given.x, address_of(self.tiles), scales, given.shift, given.residual, given.out)
+        if reduced is None or not self.winograd.run(image, out, addresses, threads, self._planes(given)):
             self.again.run(image, out, given, self.winograd.alone_rows, self.winograd.form.side, threads)
         return True
 
@@ -136,10 +193,6 @@ class Runner:
             self.kernels.keep(kernel.strides, True)
         return rows
 
-    def _factors(self, bindings: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        scale, shift = self.fold(bindings)
-        return scale.astype(self.engine.dtype), shift.astype(self.engine.dtype)
-
     def _image(self, x: np.ndarray) -> tuple[np.ndarray, tuple[int, ...]]:
         known = self.images.get(x.strides)
         if known is not None and x.dtype == self.engine.dtype:
@@ -155,10 +208,8 @@ class Runner:
 
     def _deliver(self, temporary: np.ndarray, result: np.ndarray) -> None:
         """Brings a temporary into the root's layout and dtype."""
-        convolution = self.engine.problem
-        spatial = [extent for extent, role in zip(convolution.result, convolution.roles, strict=True) if role]
-        shaped = temporary.reshape(convolution.batch, convolution.groups, convolution.rows, *spatial)
-        result[...] = cast_array(restore(shaped, self.facts.result, self._roles()), result.dtype).reshape(result.shape)
+        restored = restore(self._split(temporary), self.facts.result, self._roles())
+        result[...] = cast_array(restored, result.dtype).reshape(result.shape)
 
     def _roles(self) -> tuple[str, ...]:
         return result_roles(self.engine.problem)
@@ -173,48 +224,62 @@ def make_runner(
     dtype: str,
     kernel: np.ndarray | None,
     fold: Fold,
-    factors: tuple[np.ndarray, np.ndarray] | None,
-    epilogue: Epilogue,
-    residual: str | None,
+    known: Mapping[str, np.ndarray] | None,
+    ending: Ending,
     tiled: Form | None = None,
     margins: Margins | None = None,
 ) -> Runner:
-    """Builds the engine and packs what is known: the kernel, and the f64 scale and shift per channel.
+    """Builds the engine and packs what is known: the kernel, and what follows the sums, whose bindings are `known`.
 
     `tiled` are Winograd's tiles, which need a kernel that is known; `margins` tells in which planes the image lies.
     """
     convolution = problem(facts)
     computed = "f64" if dtype == "f64" else "f32"
     running = numpy_dtype(computed)
-    if factors is not None:
-        factors = (factors[0].astype(running), factors[1].astype(running))
+    factors = fold(known, running) if known is not None else None
     left = None if kernel is None else kernel_rows(kernel, facts, running)
-    winograd = tiles = again = None
-    if tiled and left is not None:
-        after = epilogue.limits, epilogue.activation, epilogue.residual_last
-        winograd = Winograd(convolution, computed, *after, tiled)
-        tiles, again = transformed(left, convolution, tiled), Strips(convolution, computed, epilogue)
-    dense = phases_of(convolution)
-    phases = Phases(convolution, dense, computed, epilogue) if dense else None
-    engine = Engine(convolution, computed, epilogue)
+    if left is None:
+        tiled = None
+    written = Ending() if factors is not None and factors.steps is not None else ending
+    made = _kernels(convolution, computed, written, tiled)
     return Runner(
         facts=facts,
         dtype=numpy_dtype(dtype),
-        engine=engine,
         images=Known(),
         kernels=Known(),
         results=Known(),
         left=left,
         factors=factors,
         fold=fold,
-        residual=residual,
-        winograd=winograd,
-        tiles=tiles,
-        again=again,
-        phases=phases,
-        pieces=phases.pieces(left) if phases is not None and left is not None else None,
-        margins=margins if margins is not None and (winograd or engine).reads_planes(margins) else None,
+        ending=ending,
+        written=written,
+        tiled=tiled,
+        reduced=tiled.reduced(factors.scale) if tiled is not None and factors is not None else None,
+        tiles=transformed(left, convolution, tiled) if tiled is not None and left is not None else None,
+        pieces=made.phases.pieces(left) if made.phases is not None and left is not None else None,
+        margins=margins if margins is not None and (made.winograd or made.engine).reads_planes(margins) else None,
+        **made._asdict(),
     )
+
+
+class _Kernels(NamedTuple):
+    """What does a convolution's work, each with the same ending."""
+
+    engine: Engine
+    winograd: Winograd | None
+    again: Strips | None
+    phases: Phases | None
+
+
+def _kernels(convolution: Problem, computed: str, ending: Ending, tiled: Form | None) -> _Kernels:
+    after = ending.epilogue
+    winograd = again = None
+    if tiled is not None:
+        winograd = Winograd(convolution, computed, after.limits, after.activation, after.residual_last, tiled)
+        again = Strips(convolution, computed, after)
+    dense = phases_of(convolution)
+    phases = Phases(convolution, dense, computed, after) if dense else None
+    return _Kernels(Engine(convolution, computed, after), winograd, again, phases)
 
 
 def _alike(values: np.ndarray, result: np.ndarray) -> np.ndarray:

@@ -35,37 +35,50 @@ _D: Final = {name: place for place, name in enumerate(DEPTHWISE)}
 
 
 class Separable(Engine):
-    """A pair of convolutions of one shape and dtype (f32 or f64), ready to run; safe to run from several threads."""
+    """A pair of convolutions of one shape and dtype (f32 or f64), ready to run; safe to run from several threads.
 
-    def __init__(self, depthwise: Problem, pointwise: Problem, dtype: str, before: Epilogue, after: Epilogue) -> None:
+    `steps` says that what follows the depthwise sums is taken step by step.
+    """
+
+    def __init__(
+        self,
+        depthwise: Problem,
+        pointwise: Problem,
+        dtype: str,
+        before: Epilogue,
+        after: Epilogue,
+        *,
+        steps: bool = False,
+    ) -> None:
         super().__init__(pointwise, dtype, after, depthwise)
-        self.name = dtype
-        self.before = before
+        self.before, self.steps = before, steps
         self.before_limits = np.array(before.limits, self.dtype)
 
     def _producing(self, cut: Cut, operands: Operands) -> array[int] | None:
         assert cut.produced is not None
         words = array("q", cut.produced)
-        words[_D["weights"]], words[_D["scale"]], words[_D["shift"]] = operands[-3:]
+        words[_D["weights"]], words[_D["scale"]], words[_D["shift"]] = operands[6:9]
+        words[_D["steps"]], words[_D["times"]] = operands[9:]
         return words
 
     def _cut(self, threads: int, strides: tuple[int, ...], out: tuple[int, ...]) -> Cut:
         in_place = self._reads_image(strides)
-        if in_place and self._slides():
+        slides, maker_name = in_place and self._slides(), "depthwise_steps" if self.steps else "depthwise"
+        if slides:
             making = _rows(self.source, strides, self.lanes)
             maker = kernel("depthwise_rows", self.name, self.before.activation, WINDOW)
         elif in_place:
             making = _taps(self.source, strides, self.lanes)
-            maker = kernel("depthwise", self.name, self.before.activation, "masked")
+            maker = kernel(maker_name, self.name, self.before.activation, "masked")
         else:
             step = {"channel_step": self.planes.channel}
             making = _Making(self.planes.offsets, np.zeros(0, np.int64), step, self._plane_words())
-            maker = kernel("depthwise", self.name, self.before.activation, "whole")
+            maker = kernel(maker_name, self.name, self.before.activation, "whole")
         vectors = self._chunk_vectors(threads)
         values = {**self._operand_words(making.offsets, out), **making.reading, "producer": maker.address}
         values.update(self._items(values, vectors, threads))
         positions = vectors * self.lanes
-        if in_place and self._slides():
+        if slides:
             positions = self._chunk_rows(threads, values) * making.reading["pitch"]
         chunks = -(-values["positions"] // positions)
         channel_bytes = making.words["channel_step"] * self.dtype.itemsize
@@ -107,7 +120,12 @@ class Separable(Engine):
     def _slides(self) -> bool:
         """Tells whether several rows can be summed together: the window is the one that there are kernels for."""
         (_, down, across), (_, rows, _) = self.source.windows, self.source.result
-        return rows > 1 and f"{down.size}x{across.size}" == WINDOW and down.dilation == across.dilation == 1
+        return (
+            not self.steps
+            and rows > 1
+            and f"{down.size}x{across.size}" == WINDOW
+            and down.dilation == across.dilation == 1
+        )
 
     def _chunk_rows(self, threads: int, words: dict[str, int]) -> int:
         """Chooses how many rows of the result an item holds: cached, enough items, and few registers that are not full."""

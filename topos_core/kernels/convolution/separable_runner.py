@@ -7,17 +7,18 @@ through the depthwise result's axes, which both number alike.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from topos_core.kernels.convolution.activations import epilogue
+from topos_core.kernels.convolution.activations import Ending
 from topos_core.kernels.convolution.engine import Operands
-from topos_core.kernels.convolution.factors import fold_vectors
+from topos_core.kernels.convolution.factors import Factors, fold, stages
 from topos_core.kernels.convolution.geometry import SPATIAL, pair
 from topos_core.kernels.convolution.runner import image_axes, kernel_rows
 from topos_core.kernels.convolution.separable import Separable
+from topos_core.kernels.convolution.stepwise import finish
 from topos_core.kernels.known import Known
 from topos_core.kernels.launch import address_of
 from topos_core.kernels.layouts import arrange, restore
@@ -29,11 +30,11 @@ SIDES = ("depthwise", "pointwise")
 
 
 class Weights(NamedTuple):
-    """One convolution's kernel as rows, and scale and shift per output channel; all dense."""
+    """One convolution's kernel as dense rows, and what follows its sums; `stages` are its steps where there are some."""
 
     rows: np.ndarray
-    scale: np.ndarray
-    shift: np.ndarray
+    factors: Factors
+    stages: np.ndarray | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Runner:
         engine: Does the work in f32 or f64.
         known: By side, what is known beforehand.
         images, results: By strides of what the engine reads or writes in place, its own strides.
+        engines: The engines that take steps on the depthwise sums, leave the pointwise ones alone, or both; once a run needed them.
     """
 
     facts: DepthwisePointwiseFacts
@@ -54,6 +56,7 @@ class Runner:
     known: Mapping[str, Weights]
     images: Known[tuple[int, ...], tuple[int, ...]]
     results: Known[tuple[int, ...], tuple[int, ...]]
+    engines: Known[tuple[bool, bool], Separable] = field(default_factory=Known)
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
@@ -75,14 +78,38 @@ class Runner:
             alike[...] = residual
             residual = alike
         batch, rows, *spatial = strides
+        steps = mixing.factors.steps
+        added = residual if steps is None else None
         operands = Operands(
-            address_of(x), address_of(mixing.rows), address_of(mixing.scale), address_of(mixing.shift),
-            address_of(residual) if residual is not None else 0, address_of(target),
-            address_of(taps.rows), address_of(taps.scale), address_of(taps.shift),
+            address_of(x), address_of(mixing.rows), address_of(mixing.factors.scale), address_of(mixing.factors.shift),
+            address_of(added) if added is not None else 0, address_of(target),
+            address_of(taps.rows), address_of(taps.factors.scale), address_of(taps.factors.shift),
+            *((address_of(taps.stages), taps.stages.shape[1]) if taps.stages is not None else (0, 0)),
         )  # fmt: skip
-        self.engine.run(image, (batch, 0, rows, *spatial), operands, threads)
+        engine = self._engine(taps.stages is not None, steps is not None)
+        engine.run(image, (batch, 0, rows, *spatial), operands, threads)
+        if steps is not None:
+            seen = [
+                self._placed(a) if target is result else a.reshape(target.shape)
+                for a in (target, residual)
+                if a is not None
+            ]
+            finish(
+                seen[0][:, None],
+                seen[1][:, None] if residual is not None else None,
+                steps,
+                _ending(self.facts.pointwise),
+            )
         if target is not result:
             self._deliver(target, result)
+
+    def _engine(self, before: bool, after: bool) -> Separable:
+        """Gives the engine that takes steps on the depthwise sums, or leaves the pointwise sums alone."""
+        if not before and not after:
+            return self.engine
+        return self.engines.get((before, after)) or self.engines.keep(
+            (before, after), _make_engine(self.facts, self.engine.name, before, after)
+        )
 
     def _image(self, x: np.ndarray) -> tuple[np.ndarray, tuple[int, ...]]:
         """Gives the image and its strides in elements: batch, channel, depth, height, width."""
@@ -146,8 +173,9 @@ class Runner:
 
 def weights_of(facts: EpilogueFacts, bindings: Mapping[str, np.ndarray], dtype: np.dtype) -> Weights:
     """Packs one convolution's kernel and folds its vectors."""
-    scale, shift = fold_vectors(bindings, facts)
-    return Weights(kernel_rows(bindings["kernel"], facts.convolution, dtype), scale.astype(dtype), shift.astype(dtype))
+    factors = fold(bindings, facts, dtype)
+    rows = kernel_rows(bindings["kernel"], facts.convolution, dtype)
+    return Weights(rows, factors, None if factors.steps is None else stages(factors.steps, len(rows), dtype))
 
 
 def make_runner(
@@ -155,9 +183,7 @@ def make_runner(
 ) -> Runner:
     """Builds the engine and packs a side of which every binding but the residual is known."""
     computed = "f64" if dtype == "f64" else "f32"
-    first, second = pair(facts)
-    after = epilogue(facts.pointwise.activation, facts.pointwise.residual, facts.pointwise.residual_last)
-    engine = Separable(first, second, computed, epilogue(facts.depthwise.activation), after)
+    engine = _make_engine(facts, computed, False, False)
     packed = {}
     for side in SIDES:
         own = {k.removeprefix(f"{side}_"): value for k, value in bindings.items() if k.startswith(f"{side}_")}
@@ -166,6 +192,17 @@ def make_runner(
             known = {name: constants[value] for name, value in own.items()}
             packed[side] = weights_of(getattr(facts, side), known, numpy_dtype(computed))
     return Runner(facts, numpy_dtype(dtype), engine, packed, Known(), Known())
+
+
+def _make_engine(facts: DepthwisePointwiseFacts, computed: str, before: bool, after: bool) -> Separable:
+    """Makes the engine that takes steps on the depthwise sums (`before`), and leaves the pointwise sums alone (`after`)."""
+    first, second = pair(facts)
+    ending = Ending() if after else _ending(facts.pointwise)
+    return Separable(first, second, computed, _ending(facts.depthwise).epilogue, ending.epilogue, steps=before)
+
+
+def _ending(facts: EpilogueFacts) -> Ending:
+    return Ending(facts.activation, facts.residual, facts.residual_last)
 
 
 def _steps(array: np.ndarray) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from topos_core.kernels.convolution.engine import FAR_BYTES, UNBOUNDED
 from topos_core.kernels.convolution.geometry import Problem, columns_follow, planes
 from topos_core.kernels.convolution.plane_copy import copy_block, residues_of
 from topos_core.kernels.convolution.tables import width_table
+from topos_core.kernels.folding import is_usual
 from topos_core.kernels.host import host
 from topos_core.kernels.known import Known
 from topos_core.kernels.launch import Scratch, address_of, aligned, launch, spaced, template
@@ -68,6 +69,21 @@ class Form(NamedTuple):
     spread: np.ndarray
     image_flops: int
     result_flops: int
+
+    @property
+    def enlargement(self) -> float:
+        """Gives the power of two that a transformed kernel is multiplied by, so that it has no smaller numbers than the kernel.
+
+        Numbers that are too small for the usual form would lose digits: the smallest factor is a 576th. Of a result nothing
+        changes, since the factor that follows is divided by it.
+        """
+        smallest = float(np.abs(self.spread[self.spread != 0]).min()) ** 2
+        return 2.0 ** math.ceil(-math.log2(smallest))
+
+    def reduced(self, scale: np.ndarray) -> np.ndarray | None:
+        """Divides factors by the enlargement; None where they would lose digits: then the direct kernel runs."""
+        made: np.ndarray = scale / scale.dtype.type(self.enlargement)
+        return made if is_usual(made) or not scale.any() else None
 
     @property
     def products(self) -> int:
@@ -133,15 +149,16 @@ def products_of(convolution: Problem, form: Form) -> int:
 
 
 def transformed(left: np.ndarray, convolution: Problem, form: Form) -> np.ndarray:
-    """Transforms a kernel [rows, channels * 9] in f64, rounded once, to [rows / tall, products, channels, tall].
+    """Transforms a kernel [rows, channels * 9] in f64, enlarged and rounded once, to [rows / tall, products, channels, tall].
 
     That is the order in which the tiles read it, so that a kernel too large for the caches comes from memory in one stream.
     """
     taps = left.astype(np.float64).reshape(-1, 9)
-    spread = np.kron(form.spread, form.spread) @ taps.T
+    spread = np.kron(form.spread, form.spread) * form.enlargement @ taps.T
     tall = tiles(host()).tall
     whole = np.zeros((form.products, -(-convolution.rows // tall) * tall, convolution.channels), left.dtype)
-    whole[:, : convolution.rows] = spread.reshape(form.products, convolution.rows, convolution.channels)
+    with np.errstate(over="ignore"):  # sums with such a factor are not finite, and then the direct kernel runs
+        whole[:, : convolution.rows] = spread.reshape(form.products, convolution.rows, convolution.channels)
     blocks = whole.reshape(form.products, -1, tall, convolution.channels)
     return np.ascontiguousarray(blocks.transpose(1, 0, 3, 2))
 
@@ -201,7 +218,7 @@ class Winograd:
         Args:
             image: Strides in elements of batch, channel, depth, height, width.
             out: Strides in elements of batch, group, row, depth, height, width; columns are dense.
-            addresses: Of the image, the transformed kernel, scale, shift, residual (0 for none) and the result.
+            addresses: Of the image, the transformed kernel, scale over `enlargement`, shift, residual (0 for none) and the result.
             threads: How many workers may take part.
             planes: Address of the image's planes where it lies in such (`reads_planes`); 0 where it does not.
         """

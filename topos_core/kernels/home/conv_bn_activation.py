@@ -2,6 +2,7 @@
 
 Bias and batch norm become one factor and one summand per channel, computed in f64, once where they are parameters. The
 residual is added and relu clamps while a tile's sums are in registers; other activations run over the tile in the cache.
+Where no factor can stand for the recorded steps (it is infinite, or overflows), sums are stored and the steps taken on them.
 
 3x3 windows of known kernels run by Winograd's tiles where that pays, unless `off` names `winograd`; their error is up to
 twenty times as large and stands in the offer. Where a sum is not finite, the direct kernel runs after all.
@@ -16,9 +17,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from topos_core.kernels.convolution.activations import epilogue
+from topos_core.kernels.convolution.activations import Ending
 from topos_core.kernels.convolution.choice import by_tiles
-from topos_core.kernels.convolution.factors import fold_vectors
+from topos_core.kernels.convolution.factors import Factors, fold
 from topos_core.kernels.convolution.offering import offer_convolution
 from topos_core.kernels.convolution.runner import make_runner
 from topos_core.kernels.kernel import Decline, Offer, Terms
@@ -55,13 +56,11 @@ def prepare(
     convolution = replace(facts.convolution, result=facts.result)
     dtype = tape.ops[match.root].type.dtype
 
-    def fold(bindings: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        return fold_vectors(bindings, facts)
+    def fold_vectors(bindings: Mapping[str, np.ndarray], computed: np.dtype) -> Factors:
+        return fold(bindings, facts, computed)
 
     known = all_known(match, constants, match.bindings.keys() - {"x", "kernel", "residual"})
-    factors = None if known is None else fold(known)
-    after = epilogue(facts.activation, facts.residual, facts.residual_last)
+    ending = Ending(facts.activation, facts.residual, facts.residual_last)
     weights = constants.get(match.bindings["kernel"])
-    residual = "residual" if facts.residual else None
     tiled = by_tiles(tape, match, off)
-    return make_runner(convolution, dtype, weights, fold, factors, after, residual, tiled, margins)
+    return make_runner(convolution, dtype, weights, fold_vectors, known, ending, tiled, margins)

@@ -19,8 +19,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from topos_core.kernels.convolution.activations import Ending
 from topos_core.kernels.convolution.choice import by_tiles
-from topos_core.kernels.convolution.engine import Epilogue
+from topos_core.kernels.convolution.factors import Factors, unchanged
 from topos_core.kernels.convolution.offering import offer_convolution
 from topos_core.kernels.convolution.runner import make_runner
 from topos_core.kernels.kernel import Decline, Offer, Terms
@@ -45,11 +46,10 @@ def prepare(
     """Packs a kernel whose values are known."""
     facts = match.facts
     dtype = tape.ops[match.root].type.dtype
-    ones, zeros = np.ones(facts.out_channels), np.zeros(facts.out_channels)
 
-    def fold(bindings: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        return ones, zeros
+    def fold(bindings: Mapping[str, np.ndarray], computed: np.dtype) -> Factors:
+        return unchanged(facts.out_channels, computed)
 
     kernel = constants.get(match.bindings["kernel"])
     tiled = by_tiles(tape, match, off)
-    return make_runner(facts, dtype, kernel, fold, (ones, zeros), Epilogue(), None, tiled, margins)
+    return make_runner(facts, dtype, kernel, fold, {}, Ending(), tiled, margins)

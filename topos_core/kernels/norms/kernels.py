@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from topos_core.kernels.folding import is_usual
 from topos_core.kernels.launch import AHEAD, Scratch, address_of, aligned, launch, spaced, streamed, template
 from topos_core.kernels.library import kernel
 from topos_core.kernels.norms.shape import NARROW, Extents, block_rows
@@ -18,6 +19,14 @@ CHANNEL_BYTES: Final = 448 << 10
 
 STRIP: Final = 128
 """Columns whose sums are merged side by side, in the first-level cache."""
+
+
+class Vectors(NamedTuple):
+    """A pass over an image: (x - center) * factor + summand, one value per channel."""
+
+    center: np.ndarray
+    factor: np.ndarray
+    summand: np.ndarray
 
 
 def statistics_and_result(
@@ -42,8 +51,32 @@ def statistics_and_result(
         "epsilon": address_of(limit),
     }  # fmt: skip
     threads = threads if x.nbytes > THREAD_BYTES else 1
-    (_by_rows if extents.inner < NARROW else _by_channels)(x, extents, words, out, threads)
+    if extents.inner >= NARROW:
+        _by_channels(x, extents, words, out, threads)
+    elif not _by_rows(x, extents, words, out, threads, scale):
+        _unfolded(x, extents, mean, variance + epsilon, scale, shift, out, threads)
     return mean, variance
+
+
+def _unfolded(
+    x: np.ndarray,
+    extents: Extents,
+    mean: np.ndarray,
+    spread: np.ndarray,
+    scale: np.ndarray | None,
+    shift: np.ndarray | None,
+    out: np.ndarray,
+    threads: int,
+) -> None:
+    """Normalises by known statistics, and scales by a pass of its own."""
+    with np.errstate(all="ignore"):
+        root, center = 1.0 / np.sqrt(spread), mean.astype(x.dtype)
+        off = mean - center
+        late = np.where(np.isfinite(root) & np.isfinite(off), -off * root, 0.0)
+        normalise(x, extents, Vectors(center, root.astype(x.dtype), late.astype(x.dtype)), out, threads)
+        ones, zeros = np.ones_like(center), np.zeros_like(center)
+        vectors = Vectors(zeros, ones if scale is None else scale, zeros if shift is None else shift)
+        normalise(out, extents, vectors, out, threads)
 
 
 def _by_channels(x: np.ndarray, extents: Extents, words: dict[str, int], out: np.ndarray, threads: int) -> None:
@@ -58,8 +91,10 @@ def _by_channels(x: np.ndarray, extents: Extents, words: dict[str, int], out: np
     launch(kernel("channel_norm", _name(x)), template(NORM, {**words, **own}), threads)
 
 
-def _by_rows(x: np.ndarray, extents: Extents, words: dict[str, int], out: np.ndarray, threads: int) -> None:
-    """Three kernels: sums of row blocks, their merger, the result."""
+def _by_rows(
+    x: np.ndarray, extents: Extents, words: dict[str, int], out: np.ndarray, threads: int, scale: np.ndarray | None
+) -> bool:
+    """Three kernels: sums of row blocks, their merger, the result; False where statistics and scale make no factor together."""
     width, size = extents.channels * extents.inner, x.itemsize
     rows = block_rows(extents.outer, width * size)
     items = -(-extents.outer // rows)
@@ -87,20 +122,17 @@ def _by_rows(x: np.ndarray, extents: Extents, words: dict[str, int], out: np.nda
         **words, **own, "items": -(-extents.channels // strip), "strip": strip, "blocks": items, "block_rows": rows,
     }  # fmt: skip
     launch(kernel("merge_statistics", name), template(NORM, merged), threads)
+    if scale is not None:
+        at = own["factor"] - address_of(vectors.owner)
+        if not is_usual(np.ndarray(width, x.dtype, vectors.owner, at)) and scale.any():
+            return False
     launch(kernel("normalise", name, "rows"), template(NORM, {**words, **own, **lines}), threads)
+    return True
 
 
-def normalise(
-    x: np.ndarray,
-    extents: Extents,
-    center: np.ndarray,
-    factor: np.ndarray,
-    summand: np.ndarray,
-    out: np.ndarray,
-    threads: int,
-) -> None:
-    """Writes (x - center) * factor + summand, each one value per channel in x's dtype."""
-    vectors = [np.ascontiguousarray(v, x.dtype) for v in (center, factor, summand)]
+def normalise(x: np.ndarray, extents: Extents, given: Vectors, out: np.ndarray, threads: int) -> None:
+    """Makes a pass; the result may take the place of x."""
+    vectors = [np.ascontiguousarray(v, x.dtype) for v in given]
     narrow = extents.inner < NARROW
     outer, channels, inner = extents
     items, rows = outer * channels, 1

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topos_core.kernels.norms.kernels import normalise, statistics_and_result
+from topos_core.kernels.folding import stands
+from topos_core.kernels.norms.kernels import Vectors, normalise, statistics_and_result
 from topos_core.kernels.norms.shape import Extents, dense_extents, gather, gathered_extents, scatter
 from topos_core.matching.facts import NormFacts
 from topos_core.ops.cast import cast_array
@@ -23,14 +24,14 @@ class Runner:
         dtype: What the kernels compute in: f64 for f64, else f32.
         extents: Of the dense [outer, channels, inner] that x and the root are, or None where they are copied.
         training: Whether statistics are x's own rather than bindings.
-        known: Centre, factor and summand per channel where they are known beforehand.
+        known: The passes over x where they are known beforehand.
     """
 
     facts: NormFacts
     dtype: np.dtype
     extents: Extents | None
     training: bool
-    known: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    known: tuple[Vectors, ...] | None = None
 
     def run(self, bindings: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray], threads: int) -> None:
         """Runs the match; see `Prepared`."""
@@ -52,8 +53,10 @@ class Runner:
                 if name in out:
                     out[name][...] = cast_array(values, out[name].dtype).reshape(out[name].shape)
         else:
-            vectors = self.known if self.known is not None else inference_vectors(bindings, self.facts, self.dtype)
-            normalise(x, extents, *vectors, target, threads)
+            known = self.known if self.known is not None else inference_passes(bindings, self.facts, self.dtype)
+            for vectors in known:
+                normalise(x, extents, vectors, target, threads)
+                x = target
         if not straight:
             shaped = target.reshape(result.shape) if self.extents is not None else scatter(target, self.facts)
             result[...] = cast_array(shaped, result.dtype).reshape(result.shape)
@@ -65,18 +68,25 @@ class Runner:
 def make_runner(facts: NormFacts, dtype: str, training: bool, known: Mapping[str, np.ndarray] | None) -> Runner:
     """Builds a runner; `known` holds all statistics of an inference whose values never change, else None."""
     running = numpy_dtype("f64" if dtype == "f64" else "f32")
-    vectors = inference_vectors(known, facts, running) if known is not None else None
-    return Runner(facts, running, dense_extents(facts), training, vectors)
+    made = inference_passes(known, facts, running) if known is not None else None
+    return Runner(facts, running, dense_extents(facts), training, made)
 
 
-def inference_vectors(
-    bindings: Mapping[str, np.ndarray], facts: NormFacts, dtype: np.dtype
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gives centre, factor and summand per channel: (x - mean) * (scale / sqrt(variance + eps)) + shift."""
+def inference_passes(bindings: Mapping[str, np.ndarray], facts: NormFacts, dtype: np.dtype) -> tuple[Vectors, ...]:
+    """Gives (x - mean) * (scale / sqrt(variance + eps)) + shift; the scale by a pass of its own where no factor stands for both."""
     mean, variance = (bindings[name].astype(np.float64).reshape(-1) for name in ("mean", "variance"))
+    shift = bindings["shift"].reshape(-1).astype(dtype) if "shift" in bindings else np.zeros(facts.channels, dtype)
+    mean = mean.astype(dtype)
     with np.errstate(all="ignore"):
-        factor = 1.0 / np.sqrt(variance + facts.epsilon)
-        if "scale" in bindings:
-            factor = factor * bindings["scale"].astype(np.float64).reshape(-1)
-    shift = bindings["shift"].reshape(-1) if "shift" in bindings else np.zeros(facts.channels)
-    return mean.astype(dtype), factor.astype(dtype), shift.astype(dtype)
+        root = 1.0 / np.sqrt(variance + facts.epsilon)
+        if "scale" not in bindings:
+            return (Vectors(mean, root.astype(dtype), shift),)
+        scale = bindings["scale"].reshape(-1)
+        folded = root * scale.astype(np.float64)
+        factor = folded.astype(dtype)
+        if stands(folded, factor, lambda: (scale == 0) | (root == 0.0)):
+            return (Vectors(mean, factor, shift),)
+        return (
+            Vectors(mean, root.astype(dtype), np.zeros_like(shift)),
+            Vectors(np.zeros_like(mean), scale.astype(dtype), shift),
+        )

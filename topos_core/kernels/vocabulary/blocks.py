@@ -110,6 +110,7 @@ DEPTHWISE: Final = (
     "registers",  # of a row
     "height",  # rows of the image
     "row_low", "column_low",  # what is added before the image
+    "times", "steps",  # address of [channels, times, 3]: what is done to stored sums; `scale` and `shift` are not read then
 )  # fmt: skip
 """Words of a depthwise convolution that makes the right operand of a pointwise one."""
 

@@ -146,6 +146,20 @@ where_finite = intrinsic(_where_finite)
 """`where_finite(x, a, b)` of `float64`: `a` where x is finite, else `b`."""
 
 
+def _within(context: Any, x: Any, least: Any, most: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        x, least, most = arguments
+        below = builder.fcmp_ordered("<", x, ir.Constant(x.type, 0.0))
+        magnitude = builder.select(below, builder.fneg(x), x)
+        return builder.and_(builder.fcmp_ordered(">=", magnitude, least), builder.fcmp_ordered("<=", magnitude, most))
+
+    return types.boolean(types.float64, types.float64, types.float64), generate
+
+
+within = intrinsic(_within)
+"""`within(x, least, most)` of `float64`: whether |x| lies between the two; NaN does not."""
+
+
 def _settle(context: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         settled(builder)
