@@ -9,7 +9,7 @@ import topos_core as tp
 from tests.core.kernels.special_parameters import CHANNELS, VALUES, agrees, drawn, normed, placed, vectors
 from topos_core import nn
 from topos_core.kernels.convolution.factors import fold, stages
-from topos_core.kernels.folding import is_small, is_usual, stands
+from topos_core.kernels.folding import is_usual, stand, stands
 from topos_core.kernels.watching import watching
 
 NAMES = ("mean", "variance", "scale", "shift", "bias")
@@ -264,9 +264,14 @@ def test_a_factor_stands_for_its_parts_where_it_keeps_their_digits():
         with np.errstate(over="ignore"):
             assert not stands(np.array([1.0, factor]), np.array([1.0, factor]).astype("f"), no)
     edge = np.float32(np.finfo("f").max * np.finfo("f").eps)
-    assert is_small(np.array([1.0, -edge], "f"))
-    for shift in (np.nextafter(edge, np.float32(np.inf)), np.inf, np.nan):
-        assert not is_small(np.array([1.0, shift], "f"))
+    for shift, fits in (
+        (-edge, True),
+        (np.nextafter(edge, np.float32(np.inf)), False),
+        (np.inf, False),
+        (np.nan, False),
+    ):
+        both = np.array([[1.0, 2.0], [1.0, shift]], "f")
+        assert stand(both.astype("d"), both, no) == fits
     least = np.finfo("f").tiny
     assert is_usual(np.array([least], "f"))
     assert not is_usual(np.array([np.nextafter(least, np.float32(0))], "f"))

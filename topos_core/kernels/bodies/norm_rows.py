@@ -17,7 +17,7 @@ from topos_core.kernels.bodies.channel_norm import INFINITY, normalised, spread_
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import ROWS
 from topos_core.kernels.vocabulary.emitter import Emitter
-from topos_core.kernels.vocabulary.memory import loader, reader, settle, smaller, square_root, storer, where_finite
+from topos_core.kernels.vocabulary.memory import loader, reader, settle, smaller, square_root, storer
 from topos_core.kernels.vocabulary.rows import row_map
 from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.sharing import take
@@ -108,10 +108,9 @@ def kernel(host: Host, dtype: str, kind: str, of: str = "x") -> Any:
                     if load(sums, 2) == INFINITY:
                         variance = INFINITY  # the squares overflowed, as the recorded ones do
                 factor = 1.0 / square_root(variance + epsilon)
-                factor_here = number(factor)
-                # as in `channel_norm`
-                summand = number(where_finite(wide(factor_here), -off * factor, 0.0))
-                center = number(wide(center) + where_finite(wide(factor_here), 0.0, off))
+                factor_here, summand = number(factor), number(-off * factor)
+                if wide(factor_here) == INFINITY:  # as in `channel_norm`
+                    center, summand = number(wide(center) + off), number(0)
                 if scale == 0:
                     plain(out, x, center, factor_here, summand, count, streamed)
                 elif shift == 0:

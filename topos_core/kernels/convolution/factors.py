@@ -9,16 +9,17 @@ digits. Then the sums are stored alone, and the recorded steps are taken one by 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from topos_core.errors import InternalError
-from topos_core.kernels.folding import is_small, stands
+from topos_core.kernels.folding import stand
 from topos_core.matching.facts import EpilogueFacts
 
 Steps = tuple[tuple[str, np.ndarray], ...]
 """What is done to sums one after the other: `add`, `sub`, `mul` or `div`, and one value per output channel."""
+_NORM: Final = (("sub", "bn_mean"), ("div", "bn_variance"), ("mul", "bn_scale"), ("add", "bn_shift"))
 
 
 class Factors(NamedTuple):
@@ -42,38 +43,35 @@ def unchanged(channels: int, dtype: np.dtype) -> Factors:
 def fold(bindings: Mapping[str, np.ndarray], facts: EpilogueFacts, dtype: np.dtype) -> Factors:
     """Folds bias and batch norm in f64 and rounds once, where that stands for them."""
     channels = facts.convolution.out_channels
-    steps = _steps(bindings, facts)
-    if not steps:
-        return unchanged(channels, dtype)
     with np.errstate(all="ignore"):
-        factor, summand = _folded(steps, channels)
-        scale, shift = factor.astype(dtype), summand.astype(dtype)
-        if is_small(shift) and stands(factor, scale, lambda: _zero(steps, channels)):
-            return Factors(scale, shift)
-    return unchanged(channels, dtype)._replace(steps=tuple((name, vector.astype(dtype)) for name, vector in steps))
+        steps = _steps(bindings, facts)
+        if not steps:
+            return unchanged(channels, dtype)
+        folded = np.empty((2, channels))
+        folded[0], folded[1] = _folded(steps)
+        factors = folded.astype(dtype)
+        if stand(folded, factors, lambda: _zero(steps, channels)):
+            return Factors(factors[0], factors[1])
+        return unchanged(channels, dtype)._replace(
+            steps=tuple([(name, vector.astype(dtype)) for name, vector in steps])
+        )
 
 
 def _steps(bindings: Mapping[str, np.ndarray], facts: EpilogueFacts) -> Steps:
     """Lists what was recorded, in f64."""
-    channels = facts.convolution.out_channels
-
-    def bound(step: str, name: str) -> Steps:
-        return ((step, bindings[name].astype(np.float64).reshape(channels)),) if name in bindings else ()
-
-    steps = bound("add", "bias")
-    if facts.norm is not None:
-        with np.errstate(all="ignore"):
-            deviation = np.sqrt(bindings["bn_variance"].astype(np.float64).reshape(channels) + facts.norm)
-        steps += (*bound("sub", "bn_mean"), ("div", deviation))
-        steps += bound("mul", "bn_scale") + bound("add", "bn_shift")
-    for k, step in enumerate(facts.steps):
-        steps += bound(step, f"step{k}")
-    return steps
+    found = []
+    for step, name in (("add", "bias"), *_NORM, *((step, f"step{k}") for k, step in enumerate(facts.steps))):
+        vector = bindings.get(name)
+        if vector is not None:
+            wide = vector.astype(np.float64).reshape(-1)
+            found.append((step, np.sqrt(wide + (facts.norm or 0.0)) if name == "bn_variance" else wide))
+    return tuple(found)
 
 
-def _folded(steps: Steps, channels: int) -> tuple[np.ndarray, np.ndarray]:
+def _folded(steps: Steps) -> tuple[np.ndarray | float, np.ndarray | float]:
     """Folds steps to a factor and a summand."""
-    factor, summand = np.ones(channels), np.zeros(channels)
+    factor: np.ndarray | float = 1.0
+    summand: np.ndarray | float = 0.0
     for step, vector in steps:
         match step:
             case "add":
