@@ -19,14 +19,12 @@ from typing import Final
 import numpy as np
 
 from topos_core.kernels.probes import Measured, Probe, arrays_of, by_formula, widened
+from topos_core.kernels.rounding import HALF_ULP, TRIALS, moved
 
 WELL: Final = 4.0
 """A result that moves by so many half ulps is well conditioned: an elementwise formula of three operands moves by three."""
-TRIALS: Final = 4
-"""The largest movement of so many: the signs are drawn, and one draw may cancel as the sum does."""
 STEPS: Final = {"f64": 2.0**10}
 """Half ulps of f64 are lost where the reference is float64 itself: many are made, and divided out."""
-HALF_ULP: Final = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53}
 
 
 def inside(probe: Probe, measured: Measured, relative: float) -> bool:
@@ -50,20 +48,13 @@ def condition(probe: Probe) -> float:
     with np.errstate(all="ignore"):
         exact = by_formula(probe, wide)
         for _ in range(TRIALS):
-            moved: dict[int, np.ndarray] = {}  # a value that is bound twice moves once
+            made: dict[int, np.ndarray] = {}  # a value that is bound twice moves once
             for name, value in match.bindings.items():
-                if value not in moved:
-                    moved[value] = _moved(wide[name], steps * HALF_ULP.get(tape.ops[value].type.dtype, 0.0), random)
-            found = by_formula(probe, {name: moved[value] for name, value in match.bindings.items()})
+                if value not in made:
+                    made[value] = moved(wide[name], steps * HALF_ULP.get(tape.ops[value].type.dtype, 0.0), random)
+            found = by_formula(probe, {name: made[value] for name, value in match.bindings.items()})
             largest = max(largest, *(_movement(exact[name], found[name]) for name in exact))
     return max(1.0, largest / (WELL * steps * HALF_ULP[dtype]))
-
-
-def _moved(array: np.ndarray, by: float, random: np.random.Generator) -> np.ndarray:
-    """Moves every element by a share of it, up or down; integers stay."""
-    if not by:
-        return array
-    return np.asarray(array * (1 + np.where(random.random(array.shape) < 0.5, -by, by).astype(array.dtype)))
 
 
 def _movement(exact: np.ndarray, found: np.ndarray) -> float:

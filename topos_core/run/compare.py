@@ -11,7 +11,8 @@ before the output is allowed as much as a recorded product is: PRODUCT_ULPS ulps
 enough, errors grow where the program limits what it computes (`growth.py`), by values of the program in float64.
 
 A program that amplifies rounding can exceed that honestly. What lies above is therefore judged by float64: the run must
-not be further from it than WORSE times the interpreter is. An f64 output has nothing wider to be judged by: there the
+not be further from it than WORSE times the interpreter is, or than WORSE times as far as the rounding of what goes in takes it: of
+one sum that cancels, the interpreter may be near by luck. An f64 output has nothing wider to be judged by: there the
 interpreter's error is estimated as that of the same program in f32, scaled by the ratio of the two epsilons.
 """
 
@@ -24,6 +25,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from topos_core.kernels.rounding import HALF_ULP, TRIALS, moved
 from topos_core.ops.catalog import definition
 from topos_core.plan.plan import PlanData
 from topos_core.run.executor import execute
@@ -33,7 +35,7 @@ from topos_core.run.measurement import Comparison, Difference, Judgement
 from topos_core.run.program import Program, make_program
 from topos_core.run.widened import NARROW, narrow_array, narrowed, widen_array, widened
 from topos_core.tape.tape import Tape
-from topos_core.tape.type import FLOATS, numpy_dtype
+from topos_core.tape.type import FLOATS, dtype_name, numpy_dtype
 
 Backend = Literal["home", "interpreter", "xla"]
 
@@ -92,7 +94,7 @@ def judge(
     if loose and any(found.judgement == "outside" for found in differences):
         values = _reference(tape, inputs, parameters)
         wide = [_known(values[value]) for value in tape.results]
-        short = None
+        short = movement = None
         for at, found in enumerate(differences):
             if found.judgement != "outside":
                 continue
@@ -106,7 +108,11 @@ def judge(
             if recorded[at].dtype == np.float64 and short is None:
                 short = _estimates(tape, inputs, parameters, recorded)
             least = short[at] if short is not None and recorded[at].dtype == np.float64 else 0.0
-            differences[at] = _judged(found, outputs[at], recorded[at], wide[at], least)
+            differences[at] = judged = _judged(found, outputs[at], recorded[at], wide[at], least)
+            if judged.judgement == "outside" and dtype_name(recorded[at].dtype) in NARROW:
+                if movement is None:
+                    movement = _movements(tape, inputs, parameters, wide)
+                differences[at] = _by_rounding(judged, movement[at])
     return Comparison(plan.request.fidelity, tuple(differences))
 
 
@@ -259,6 +265,36 @@ def _judged(
         judgement=judgement,
         rule="float32" if least and errors[1] == least else "float64",
     )
+
+
+def _by_rounding(found: Difference, moved: float) -> Difference:
+    """Judges by how far the rounding of what goes in takes a result."""
+    assert found.home_error is not None
+    inside = found.home_error <= WORSE * moved
+    return replace(found, judgement="inside", rule="rounding", moved=moved) if inside else replace(found, moved=moved)
+
+
+def _movements(
+    tape: Tape, inputs: Sequence[np.ndarray], parameters: Parameters | None, exact: Sequence[np.ndarray]
+) -> list[float]:
+    """Gives how far each output of the program in float64 moves where all that goes in moves by half a unit in its last place."""
+    random = np.random.default_rng(0)
+    wide, largest = widened(tape), [0.0] * len(exact)
+
+    def other(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        return moved(widen_array(array), HALF_ULP.get(str(dtype_name(dtype)), 0.0), random)
+
+    for _ in range(TRIALS):
+        defaults = {value: other(array, array.dtype) for value, array in tape.defaults.items()}
+        given = {name: other(array, array.dtype) for name, array in (parameters or {}).items()}
+        with np.errstate(all="ignore"):
+            found = interpret(replace(wide, defaults=defaults), [other(array, array.dtype) for array in inputs], given)
+            for at, (one, whole) in enumerate(zip(found, exact, strict=True)):
+                if one.dtype.kind in "iub":
+                    continue
+                fine = np.isfinite(one) & np.isfinite(whole)
+                largest[at] = max(largest[at], float(np.abs(one[fine] - whole[fine]).max(initial=0.0)))
+    return largest
 
 
 def _error(got: np.ndarray, exact: np.ndarray) -> float:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Judgement = Literal["equal", "inside", "outside"]
-Rule = Literal["bits", "envelope", "float64", "float32"]
+Rule = Literal["bits", "envelope", "float64", "float32", "rounding"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,10 @@ class Difference:
         relative: `absolute` over the largest finite magnitude of the interpreter's output.
         rule: What judged: `bits`, nothing but the interpreter's bits will do; `envelope`, `allowed` did; `float64`, the
             errors against the program in float64 did; `float32`, so for an f64 output, whose interpreter error is
-            estimated from the program in f32.
+            estimated from the program in f32; `rounding`, so where the interpreter is nearer to float64 than the rounding
+            of what goes in would let anybody be for sure.
+        moved: How far the program in float64 moves where all that goes in moves by half a unit in the last place; None where it was
+            not needed.
     """
 
     output: int
@@ -40,6 +43,7 @@ class Difference:
     judgement: Judgement
     relative: float = 0.0
     rule: Rule = "envelope"
+    moved: float | None = None
 
     @property
     def sentence(self) -> str:
@@ -61,6 +65,11 @@ class Difference:
             return (
                 f"{start} how much the program amplifies rounding: the interpreter itself is off by about"
                 f" {self.interpreter_error:.3g}, estimated from the program in float32: {self.judgement}"
+            )
+        if self.rule == "rounding":
+            return (
+                f"{start} float64: it is off by {self.home_error:.3g}, and what goes in moves it by {self.moved:.3g} where it is"
+                f" rounded once: {self.judgement}"
             )
         return (
             f"{start} float64: it is off by {self.home_error:.3g}, the interpreter by {self.interpreter_error:.3g}:"
@@ -94,7 +103,7 @@ class Comparison:
         """Gives plain data; infinities become the string `inf`."""
         plain = asdict(self)
         for row in plain["outputs"]:
-            for name in ("absolute", "ulps", "relative", "allowed", "home_error", "interpreter_error"):
+            for name in ("absolute", "ulps", "relative", "allowed", "home_error", "interpreter_error", "moved"):
                 if row[name] == float("inf"):
                     row[name] = "inf"
             row["at"] = list(row["at"])

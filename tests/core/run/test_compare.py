@@ -5,7 +5,7 @@ import pytest
 
 import topos_core as tp
 from topos_core import nn
-from topos_core.run.compare import compare, difference, judge
+from topos_core.run.compare import _movements, compare, difference, judge
 from topos_core.run.executor import make_program
 from topos_core.run.interpreter import interpret
 from topos_core.run.widened import narrowed, widened
@@ -179,3 +179,38 @@ def test_the_narrowed_tape_computes_in_float32():
     short = narrowed(tape)
     assert {op.type.dtype for op in short.ops} == {"f32"}
     np.testing.assert_array_equal(interpret(short, [np.ones(2, np.float32)])[0], np.array([1, np.inf], np.float32))
+
+
+@pytest.mark.parametrize(("units", "inside"), [(1.0, True), (40.0, False)])
+def test_a_sum_that_cancels_may_be_as_far_off_as_the_rounding_of_what_goes_in_takes_it(units, inside):
+    whole = np.arange(1.0, 65.0)
+    x = np.concatenate([whole, -whole])
+    x[0] += 1.0  # sums of whole numbers are exact, so that the interpreter's error is 0
+    given = [x.reshape(1, 128, 1, 1).astype("f"), np.full((1, 128, 1, 1), 1024.0, "f")]
+    plan, _ = planned(lambda x, w: nn.relu(nn.conv2d(x, w)), *(tp.f32[array.shape] for array in given))
+    program = make_program(plan)
+
+    class Off:
+        def run(self, bindings, out, threads):
+            out["result"][...] = 1024.0 + units * 1024.0 * 64.0 * 2.0**-22
+
+    (step,) = (step for step in program.steps if hasattr(step, "prepared"))
+    steps = tuple(replace(step, prepared=Off()) if s is step else s for s in program.steps)
+    found = compare(plan, given, program=replace(program, steps=steps))
+    (output,) = (each for each in found.outputs)
+    assert output.interpreter_error == 0.0
+    assert 0.0 < output.moved < 1024.0 * 64.0 * 128 * 2.0**-23
+    assert (output.judgement, output.rule) == (("inside", "rounding") if inside else ("outside", "float64"))
+    assert ("what goes in moves it by" in output.sentence) == inside
+    assert found.to_json()["outputs"][0]["moved"] == output.moved
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_parameters_move_as_inputs_do(given):
+    weight = np.full((1, 128), 2.0**20, np.float32)
+    tape = tp.trace(lambda x: nn.linear(x, weight), tp.f32[1, 128])
+    x = np.zeros((1, 128), np.float32)
+    x[0, 0] = 1.0
+    (value,) = tape.parameters
+    (movement,) = _movements(tape, [x], {tape.names[value]: weight} if given else None, [np.full((1, 1), 2.0**20)])
+    assert movement == pytest.approx(2.0**-3)  # both by half a unit of 2^20, in one of the trials to one side
