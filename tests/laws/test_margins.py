@@ -13,11 +13,14 @@ import pytest
 import topos_core as tp
 import topos_core.plan.liveness as walking
 from tests.laws.test_arena import check
+from tests.laws.test_told_planes import laid
 from topos_core import nn
+from topos_core.document import figures
 from topos_core.document.formats.text import spared
 from topos_core.kernels.convolution import offering
 from topos_core.kernels.host import host
 from topos_core.kernels.watching import watching
+from topos_core.plan.decision import Number
 
 RANDOM = np.random.default_rng(0)
 
@@ -111,6 +114,20 @@ def test_what_is_told_as_spared_are_the_planes_of_the_copies() -> None:
     assert set(chained.spared.values()) == {2 * 8 * (24 * 22 + 2) * 4}
     assert max(apart.scratch) - min(chained.scratch) == 2 * 8 * (24 * 22 + 2) * 4
     assert chained.peak_bytes < apart.peak_bytes
+
+
+@pytest.mark.parametrize("size", [3, 5])
+@pytest.mark.usefixtures("without_masks")
+def test_the_traffic_told_is_that_of_the_planes_that_are_made(size: int) -> None:
+    for plan in both(chain(stack(8, 3, size)), (2, 8, 20, 20), off=("winograd",)):
+        with watching() as seen:
+            plan.run(drawn(2, 8, 20, 20), threads=1)
+        made = 4 * sum(laid(start) for start in seen.started if start.name == "planes")
+        tape = plan.data.tape
+        operands = sum(tape.ops[v].type.bytes for d in plan.taken for v in (*d.match.bindings.values(), d.match.root))
+        traffic = Number(operands + 2 * made, "byte", "counted")
+        assert made
+        assert f"-> {figures.with_basis(traffic, plan.document()['machine'])}" in plan.describe()
 
 
 def residual(x: Any) -> Any:

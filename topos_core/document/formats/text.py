@@ -91,17 +91,16 @@ def _totals(document: Document, machine: str) -> list[str]:
     for name, title in (("seconds", "time"), ("calls", "calls")):
         before, after = _number(recorded[name]), _number(planned[name])
         lines.append(f"  {title} {figures.figure(before)} -> {figures.with_basis(after, machine)}")
-    before, after = (
-        Number(side["bytes_read"]["value"] + side["bytes_written"]["value"], "byte", "counted")
-        for side in (recorded, planned)
-    )
-    lines.append(f"  traffic {figures.figure(before)} -> {figures.with_basis(after, machine)}")
     live = document["liveness"]
+    apart = live.get("spared_bytes", {})
+    before, moved = (side["bytes_read"]["value"] + side["bytes_written"]["value"] for side in (recorded, planned))
+    # every region counts its own copies; those that its neighbours make needless are neither written nor read
+    before, after = (Number(size, "byte", "counted") for size in (before, moved - 2 * sum(apart.values())))
+    lines.append(f"  traffic {figures.figure(before)} -> {figures.with_basis(after, machine)}")
     before, after = (Number(live[name], "byte", "counted") for name in ("recorded_peak_bytes", "peak_bytes"))
     lines.append(f"  peak {figures.figure(before)} -> {figures.with_basis(after, machine)}")
     if live.get("arena_bytes") is not None:
         lines.append(f"  arena {figures.with_basis(Number(live['arena_bytes'], 'byte', 'counted'), machine)}")
-    apart = live.get("spared_bytes", {})
     if apart:
         lines.append(f"  layouts {phrases.layouts(len(apart), Number(sum(apart.values()), 'byte', 'counted'))}")
     return lines
