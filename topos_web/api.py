@@ -269,7 +269,9 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
 
     @api.get("/diff", summary="Two plans in one numbering: partners of ops, and what became of regions")
     def diff(request: Request, a: Version, b: Version) -> Response:
-        return answer(request, differences.between(_version(plans, a), _version(plans, b)))
+        (before, graph_before), (after, graph_after) = _drawn(plans, a), _drawn(plans, b)
+        merged = differences.between(before, after)
+        return answer(request, {**merged, "graph_before": graph_before, "graph_after": graph_after})
 
     @api.get("/diff/sources", summary="The traced texts of two plans, aligned by lines")
     def diff_sources(request: Request, a: Version, b: Version) -> Response:
@@ -341,11 +343,17 @@ def _state(plan: Plan, plans: Plans) -> dict[str, Any]:
 
 
 def _version(plans: Plans, name: str) -> Document:
+    return _drawn(plans, name)[0]
+
+
+def _drawn(plans: Plans, name: str) -> tuple[Document, str | None]:
+    """Gives a version of a plan, and the digest of its graph."""
     plan = plans.get(name.partition("@")[0])
-    document = None if plan is None else plan.previous if name.endswith("@previous") else plan.document
-    if document is None:
+    if plan is not None and name.endswith("@previous") and plan.previous is not None:
+        return plan.previous, plan.previous_graph
+    if plan is None or name.endswith("@previous") or plan.document is None or plan.graph is None:
         raise Refused(404, "unknown", f"no plan {name} here; list them at api/v1/plans")
-    return document
+    return plan.document, plan.graph.digest
 
 
 def _emitted(plans: Plans, name: str) -> str:

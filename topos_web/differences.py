@@ -34,7 +34,7 @@ def between(before: Document, after: Document) -> dict[str, Any]:
     Ops are partners by scope, name and type, then by scope and name, then by what they are made of down to the sources,
     then by what stands right above them; equal ones by their order. So a renamed scope loses nothing. Returns `graph` as the graph
     endpoint does, `marks` per op (an index of `legend`), `of_before` and `of_after` (each document's values in the
-    merged numbering), `types_before` of retyped ops by merged value, `plan_before` and `paths_before`, and `regions`: pairs
+    merged numbering), `locations_before` (rows of `graph`'s locations), `types_before` of retyped ops by merged value, `plan_before` and `paths_before`, and `regions`: pairs
     whose verdict differs, with null on the side where there is none.
     """
     merged, types = _merge(before, after), _types(before)
@@ -46,6 +46,7 @@ def between(before: Document, after: Document) -> dict[str, Any]:
         "marks": merged.marks,
         "of_before": merged.of_before,
         "of_after": merged.of_after,
+        "locations_before": [row + len(after["locations"]) for row in before["ops"]["location"]],
         "types_before": {str(value): types[row] for row, value in enumerate(merged.of_before) if value in retyped},
         "plan_before": payloads.plan_data(before),
         "paths_before": before["paths"],

@@ -244,7 +244,7 @@ def test_consumer_fidelity_machine_and_patterns_are_asked_about(open_page: Open)
     assert asked(page, planner, "off")["off"] == ["window_reduce"]
 
 
-def test_any_value_can_be_observed_by_key(open_page: Open) -> None:
+def test_any_value_can_be_observed_by_key_and_no_longer_by_its_ring(open_page: Open) -> None:
     page, _, planner = open_page(convolution(observed=True))
     page.locator('[data-op="12"]').click()
     page.keyboard.press("o")
@@ -252,8 +252,11 @@ def test_any_value_can_be_observed_by_key(open_page: Open) -> None:
     assert asked(page, planner, "observe") == {"observe": [12]}
     expect(page.locator('[data-op="12"] .observed')).to_have_count(1)
     expect(page.get_by_test_id("why")).to_contain_text("observed by this question alone")
-    page.keyboard.press("o")
+    page.locator('[data-op="12"] .observed').click()
     expect(page.get_by_test_id("whatif")).to_have_count(0)
+    page.locator('[data-op="3"] .observed').click()
+    expect(page.get_by_test_id("whatif")).to_contain_text("not observing windows")
+    assert asked(page, planner, "ignore") == {"ignore": [1]}
 
 
 def test_a_block_can_be_read_elsewhere_instead(open_page: Open) -> None:

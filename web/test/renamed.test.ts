@@ -32,17 +32,30 @@ describe('a question after a save', () => {
 });
 
 describe('a selection after a save', () => {
+  const [old, now] = [{ graph: 'g1', boxes: null }, { graph: 'g2', boxes: null }];
+  const move = { from: 'g1', to: 'g2', moved: [0, 1, 4, null] };
   it('is the op that was selected, wherever it stands now', () => {
-    expect(reselected('o:2', [0, 1, 4, null])).toBe('o:4');
-    expect(reselected('o:0', [0, 1, 4, null])).toBe('o:0');
+    expect(reselected('o:2', [old], [now], [move])).toBe('o:4');
+    expect(reselected('o:0', [old], [now], [move])).toBe('o:0');
+    expect(reselected('o:2', [old], [old], [])).toBe('o:2');
   });
   it('is none where the op is gone, or it is not known where it is', () => {
-    expect(reselected('o:3', [0, 1, 4, null])).toBeUndefined();
-    expect(reselected('o:9', [0, 1, 4, null])).toBeUndefined();
-    expect(reselected('o:0', null)).toBeUndefined();
+    expect(reselected('o:3', [old], [now], [move])).toBeUndefined();
+    expect(reselected('o:9', [old], [now], [move])).toBeUndefined();
+    expect(reselected('o:0', [old], [now], [{ ...move, moved: null }])).toBeUndefined();
+    expect(reselected('o:0', [{ graph: null, boxes: null }], [{ graph: null, boxes: null }], [])).toBeUndefined();
   });
   it('is a region or a scope by its key', () => {
-    expect(reselected('r:gelu@block', null)).toBe('r:gelu@block');
-    expect(reselected('s:block', null)).toBe('s:block');
+    expect(reselected('r:gelu@block', [old], [now], [])).toBe('r:gelu@block');
+    expect(reselected('s:block', [old], [now], [])).toBe('s:block');
+  });
+  it('is the same op in a drawing of two programs, by either of them', () => {
+    const both = [{ graph: 'g1', boxes: [0, 2, 3] }, { graph: 'h', boxes: [0, 1, 3] }]; // 1 is of h alone, 2 of g1
+    expect(reselected('o:1', [old], both, [])).toBe('o:2');
+    expect(reselected('o:2', both, [old], [])).toBe('o:1');
+    expect(reselected('o:1', both, [old], [])).toBeUndefined();
+    expect(reselected('o:1', both, [now, { graph: 'h', boxes: [0, 2, 5] }], [])).toBe('o:2');
+    // what a save takes away is what was there before it
+    expect(reselected('o:3', both, [{ graph: 'g2', boxes: [0, 1] }, { graph: 'g1', boxes: [0, 1, 2] }], [{ from: 'g1', to: 'g2', moved: [0, 1, null] }])).toBe('o:2');
   });
 });

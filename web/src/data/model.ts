@@ -7,6 +7,15 @@ export const HUB_READERS = 9;
 /** An input that is read by so many slices and nothing else is one too. */
 const PACKED_READERS = 4;
 
+/** How one of two merged programs has the values of the drawing. */
+export interface Seen {
+  /** By value of the drawing, -1 where this program has no such op. */
+  numbers: readonly number[];
+  locations: readonly number[];
+  /** Where the merged graph has another type. */
+  types: ReadonlyMap<number, string>;
+}
+
 export class Model {
   readonly count: number;
   readonly operandStart: Int32Array;
@@ -20,7 +29,11 @@ export class Model {
   readonly hub: Uint8Array;
   private readonly sizes: number[];
 
-  constructor(readonly graph: Graph) {
+  /** Of two merged programs, the one whose numbers, places and types are told of what both have comes first. */
+  constructor(
+    readonly graph: Graph,
+    private readonly programs: readonly Seen[] = [],
+  ) {
     const { ops } = graph;
     this.count = ops.name.length;
     this.operands = Int32Array.from(ops.operands);
@@ -44,6 +57,15 @@ export class Model {
     this.sizes = graph.types.map(bytesOf);
   }
 
+  /** The same drawing, in the words of another one of its programs. */
+  seenBy(programs: readonly Seen[]): Model {
+    return Object.assign(Object.create(Model.prototype) as Model, this, { programs });
+  }
+
+  private program(value: number): Seen | undefined {
+    return this.programs.find(({ numbers }) => numbers[value] >= 0);
+  }
+
   /** Whether its readers only take parts of it: it packs several parameters. */
   private sliced(value: number): boolean {
     return this.usersOf(value).every((user) => this.name(user) === 'slice');
@@ -54,7 +76,7 @@ export class Model {
   }
 
   type(value: number): string {
-    return this.graph.types[this.graph.ops.type[value]];
+    return this.program(value)?.types.get(value) ?? this.graph.types[this.graph.ops.type[value]];
   }
 
   attributes(value: number): string {
@@ -62,7 +84,8 @@ export class Model {
   }
 
   bytes(value: number): number {
-    return this.sizes[this.graph.ops.type[value]];
+    const own = this.program(value)?.types.get(value);
+    return own !== undefined ? bytesOf(own) : this.sizes[this.graph.ops.type[value]];
   }
 
   operandsOf(value: number): Int32Array {
@@ -74,12 +97,16 @@ export class Model {
   }
 
   scope(value: number): string[] {
-    return this.graph.scopes[this.graph.locations[this.graph.ops.location[value]][0]];
+    return this.graph.scopes[this.graph.locations[this.location(value)][0]];
+  }
+
+  location(value: number): number {
+    return this.program(value)?.locations[value] ?? this.graph.ops.location[value];
   }
 
   /** The frame to show: the innermost user frame. */
   span(value: number): Span | null {
-    return this.frame(this.graph.spans[this.graph.ops.location[value]]);
+    return this.frame(this.graph.spans[this.location(value)]);
   }
 
   frame(row: number | undefined): (Span & { function: string; kind: string }) | null {
@@ -89,9 +116,14 @@ export class Model {
     return { path: this.graph.paths[path], line, column, end_line, end_column, function: this.graph.functions[fn], kind };
   }
 
+  /** The number that its own program gives a value. */
+  number(value: number): number {
+    return this.program(value)?.numbers[value] ?? value;
+  }
+
   /** How a person calls a value: its given name, else its number. */
   title(value: number): string {
-    return this.labels.get(value) ?? `%${value}`;
+    return this.labels.get(value) ?? `%${this.number(value)}`;
   }
 }
 

@@ -12,12 +12,16 @@ export interface Diff {
   marks: number[];
   of_before: number[];
   of_after: number[];
+  /** The rows of the earlier plan's places, in its own numbering. */
+  locations_before: number[];
   /** Of retyped ops, by merged value. */
   types_before: Record<string, string>;
   /** The earlier plan, in its own numbering. */
   plan_before: Plan;
   paths_before: string[];
   graph: Graph;
+  graph_before: string | null;
+  graph_after: string | null;
   regions: { before: Region | null; after: Region | null }[];
 }
 

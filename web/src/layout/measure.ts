@@ -75,8 +75,8 @@ export function subtitleRoom(model: Model, value: number, width: number): number
   return Math.floor((width - 2 * opPadding(model, value)) / SUBTITLE_GLYPH);
 }
 
-export function subtitleOf(model: Model, value: number, type = model.type(value)): string {
-  return `${model.title(value)}: ${type}`;
+export function subtitleOf(model: Model, value: number): string {
+  return `${model.title(value)}: ${model.type(value)}`;
 }
 
 export function scopeSize(scope: Scope): [number, number] {

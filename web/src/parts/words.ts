@@ -19,6 +19,9 @@ export function verdictWord(region: { verdict: Verdict; word: string | null }): 
 /** Why the server is asked nothing more of the last good plan while what was saved last does not record. */
 export const KEPT = 'Not asked: what was saved last does not record.';
 
+/** Why the server is asked nothing more of the plan that is compared with. */
+export const OTHER = 'Not asked: A is what is compared with; choose B or Both.';
+
 /** Targets as people tell them apart: without the folder that all of them lie in. */
 export function apart(targets: string[]): string[] {
   if (targets.length < 2) return targets;

@@ -89,7 +89,7 @@ function opHolds(model: Model, term: Term, value: number, regionsOf: (value: num
     case 'shape': return term.test === ':' && glob(text, shapeOf(model.type(value)));
     case 'dtype': return matches(text, dtypeOf(model.type(value)));
     case 'bytes': return compares(term, model.bytes(value));
-    case 'value': return matches(text, model.title(value).toLowerCase()) || text === `%${value}` || text === String(value);
+    case 'value': return matches(text, model.title(value).toLowerCase()) || text === `%${model.number(value)}` || text === String(model.number(value));
     case 'line': return compares(term, model.span(value)?.line ?? -1);
     case 'file': return matches(text, (model.span(value)?.path ?? '').toLowerCase());
     default: return regionsOf(value).some((region) => regionHolds(term, region));

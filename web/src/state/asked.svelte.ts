@@ -1,7 +1,7 @@
 /** What is asked of the chosen region, where it is taken: asked again where the plan, the question or the region is another. */
 
 import type { Options } from '../data/document';
-import { KEPT } from '../parts/words';
+import { KEPT, OTHER } from '../parts/words';
 import type { Viewer } from './viewer.svelte';
 
 export class AskedOfRegion<Answer> {
@@ -13,15 +13,19 @@ export class AskedOfRegion<Answer> {
   ) {}
 
   async load(): Promise<void> {
-    const { region, skeleton, whatif, source, busy, state } = this.viewer;
+    const { region, skeleton, whatif, source, busy, state, side } = this.viewer;
     if (busy !== null) return; // the plan on the page is not yet the one that is asked for
     if (!source.live || !skeleton || region?.verdict !== 'taken') {
       this.shown = null;
       return;
     }
-    const key = JSON.stringify([skeleton.id, skeleton.revision, whatif.options, region.id]);
+    const key = JSON.stringify([skeleton.id, skeleton.revision, whatif.options, region.id, side === 'a']);
     if (this.shown?.key === key) return;
     const asked = { key, region: region.id };
+    if (side === 'a') {
+      this.shown = { ...asked, answer: null, error: OTHER };
+      return;
+    }
     if (state?.error) {
       if (this.shown?.region !== region.id) this.shown = { ...asked, answer: null, error: KEPT };
       return;

@@ -1,13 +1,13 @@
 /** What brings a plan onto the page: what the server tells, what an address asks, what a reader picks; and what of a question and a view a save leaves. */
 
 import { KNOWN_SCHEMA, type PlanState, UnknownSchema } from '../data/document';
-import { comparison, renumbered } from '../data/comparison';
+import { comparison, programs, renumbered } from '../data/comparison';
 import type { PlanEvent } from '../data/listening';
 import { Model } from '../data/model';
 import { buildTree } from '../data/scopes';
 import { Refusal } from '../data/source';
 import { openedAtFirst } from './opening';
-import { numbered, type Numbering, reselected } from './renamed';
+import { type Drawn, type Move, numbered, type Numbering, reselected } from './renamed';
 import { leftOut, unread, type Vetted, vetPlans, vetView } from './strangers';
 import { read, type View } from './url';
 import type { Viewer } from './viewer.svelte';
@@ -89,8 +89,9 @@ export class Loading {
     } finally {
       viewer.answered = true;
     }
-    if (!next || this.underway === naming(next)) return;
-    if (next.id !== viewer.planId || next.revision !== viewer.skeleton?.revision) await this.show(next.id);
+    if (!next || this.underway === this.naming(next)) return;
+    const outdated = viewer.compared !== null && viewer.compared.revision !== this.revision(viewer.compared.name);
+    if (next.id !== viewer.planId || next.revision !== viewer.skeleton?.revision || outdated) await this.show(next.id);
   }
 
   /** The plan for the page: the one that is asked for, which may still come; else the one that is drawn; else the first that can be. */
@@ -119,7 +120,6 @@ export class Loading {
     const { viewer } = this;
     if (viewer.planId === null) return;
     viewer.whatif.forget();
-    viewer.selection = null;
     this.renumber = true; // values mean something else from here on
     this.wanted = name === null ? {} : { compare: name };
     await this.show(viewer.planId);
@@ -130,14 +130,14 @@ export class Loading {
     const turn = ++this.turn;
     const state = viewer.plans.find((plan) => plan.id === id);
     const same = viewer.planId === id;
-    const drawn = same && viewer.model !== null;
+    const there = same && viewer.model !== null;
     viewer.planId = id;
     if (!state?.graph) {
       this.underway = '';
       if (!same) [viewer.compared, viewer.model, viewer.tree, viewer.plan, viewer.base, viewer.scene, viewer.skeleton] = [null, null, null, null, null, null, null];
       return;
     }
-    this.underway = naming(state);
+    this.underway = this.naming(state);
     viewer.busy = 'loading the plan';
     this.vet(vetPlans(this.wanted, viewer.plans, id));
     const compare = this.wanted.compare ?? (same && !this.renumber ? viewer.compared?.name : undefined);
@@ -145,28 +145,31 @@ export class Loading {
       const fresh = !same || state.graph !== viewer.skeleton?.graph || !viewer.model || this.renumber || viewer.compared !== null || compare !== undefined;
       const { source, whatif } = viewer;
       const told = numbered(whatif.options) || viewer.selection?.kind === 'op';
-      const since = same && !compare && viewer.compared === null && told ? viewer.skeleton?.graph : null;
-      const [skeleton, own, ownGraph, diff, moved] = await Promise.all([
+      const since = same && told ? viewer.skeleton?.graph : null;
+      const other = viewer.plans.find((plan) => plan.id === compare && plan.id === viewer.compared?.name);
+      const [skeleton, own, ownGraph, diff, move, moveOfOther] = await Promise.all([
         source.skeleton(id), source.plan(id), fresh && !compare ? source.graph(id, state.graph) : null,
-        compare ? source.diff(compare, id) : null, since && since !== state.graph ? source.renumbered(id, since) : null,
+        compare ? source.diff(compare, id) : null, since ? this.move(id, since, state.graph) : null,
+        since && other ? this.move(other.id, viewer.compared!.graphBefore, other.graph) : null,
       ]);
       if (skeleton.schema !== undefined && skeleton.schema !== KNOWN_SCHEMA) throw new UnknownSchema(skeleton.schema);
       const graph = diff ? { ...diff.graph } : ownGraph;
       const plan = diff ? renumbered(own, diff.of_after) : own;
       if (turn !== this.turn) return;
       const kept = same ? this.remember() : {};
-      if (kept.selection !== undefined && state.graph !== viewer.skeleton?.graph) {
-        kept.selection = reselected(kept.selection, moved);
-        if (kept.selection === undefined) viewer.status = 'the op that was selected is not in the saved program';
-      }
+      const before = this.drawn();
       const was = same ? this.numbering() : null;
       viewer.skeleton = skeleton;
       viewer.texts.reset();
       this.renumber = false;
       const merged = (diff ? compare : undefined) !== viewer.compared?.name;
-      viewer.compared = diff ? comparison(compare!, diff) : null;
+      viewer.compared = diff ? comparison(compare!, diff, this.revision(compare!)) : null;
+      if (kept.selection !== undefined) {
+        kept.selection = reselected(kept.selection, before, this.drawn(), [move, moveOfOther].filter((one) => one !== null));
+        if (kept.selection === undefined) viewer.status = `the op that was selected is not in the ${merged ? 'plan that is shown now' : 'saved program'}`;
+      }
       if (graph) {
-        viewer.model = new Model(graph);
+        viewer.model = new Model(graph, viewer.compared ? programs(viewer.compared, 'both') : []);
         viewer.tree = buildTree(viewer.model);
         viewer.firstOpen = openedAtFirst(viewer.tree);
         viewer.scene = null;
@@ -176,11 +179,11 @@ export class Loading {
       else viewer.showSide(this.wanted.side ?? 'both');
       this.vet(vetView(this.wanted, { skeleton, tree: viewer.tree!, model: viewer.model!, plan }));
       if (diff) whatif.forget();
-      else whatif.bring(optionsOf(this.wanted), was, moved);
+      else whatif.bring(optionsOf(this.wanted), was, move?.moved ?? null);
       const { selection } = this.wanted;
       viewer.restore({ ...kept, ...this.wanted });
       if (graph) await viewer.relayout();
-      if (!this.wanted.camera && (!drawn || merged)) {
+      if (!this.wanted.camera && (!there || merged)) {
         viewer.fitRequest++;
         const asked = this.wanted.selection === undefined ? undefined : (viewer.region?.root ?? (viewer.selection?.kind === 'op' ? viewer.selection.value : undefined));
         if (asked !== undefined) await viewer.bring(asked); // a link that names no camera is about what it names
@@ -232,6 +235,29 @@ export class Loading {
     return viewer.skeleton && viewer.base ? { graph: viewer.skeleton.graph, observations: viewer.base.observations } : null;
   }
 
+  /** The programs in the drawing, the page's own first. */
+  private drawn(): Drawn[] {
+    const { skeleton, compared } = this.viewer;
+    const own = { graph: skeleton?.graph ?? null, boxes: compared?.ofAfter ?? null };
+    return compared ? [own, { graph: compared.graphBefore, boxes: compared.ofBefore }] : [own];
+  }
+
+  /** Where the values of a graph that a save has replaced stand now; null where it is there as it was. */
+  private async move(id: string, from: string | null, to: string | null): Promise<Move | null> {
+    return from === null || from === to ? null : { from, to, moved: await this.viewer.source.renumbered(id, from) };
+  }
+
+  /** Of the plan that another one is compared with; none where that is this one before its last save. */
+  private revision(compared: string): number | undefined {
+    return this.viewer.plans.find((plan) => plan.id === compared)?.revision;
+  }
+
+  /** What is being loaded: a plan, and the other one that it is compared with, as they are now. */
+  private naming(plan: PlanState): string {
+    const other = this.wanted.compare ?? this.viewer.compared?.name ?? '';
+    return `${plan.id}@${plan.revision} ${other}@${this.revision(other)}`;
+  }
+
   /** What survives a reload of an edited file: keys, not numbers. */
   private remember(): View {
     const { selection, open, shown, hit, order, unfolded, differences, file } = viewOf(this.viewer);
@@ -268,5 +294,3 @@ export class Loading {
     }
   }
 }
-
-const naming = (plan: PlanState): string => `${plan.id}@${plan.revision}`;

@@ -38,9 +38,32 @@ export function renamed(options: Options, was: Numbering | null, now: Numbering,
   return { kept: { ...others, observe: values, ignore: rows(ignore, 'not observing'), beside: rows(beside, 'recomputing') }, lost };
 }
 
-/** What was selected in one program, as it is selected in the next: an op where its value stands now, undefined where it is gone; anything else by its key. */
-export function reselected(name: string, moved: Moved): string | undefined {
+/** A program in the drawing: its graph, and which box each of its values is; the value's own number where it stands alone. */
+export interface Drawn {
+  graph: string | null;
+  boxes: readonly number[] | null;
+}
+
+/** Where the values of one graph stand in another one. */
+export interface Move {
+  from: string;
+  to: string | null;
+  moved: Moved;
+}
+
+/**
+ * What was selected in one drawing, as it is selected in the next: an op by the programs that have it, the page's own first, and where a
+ * save left it; undefined where it is gone; anything else by its key.
+ */
+export function reselected(name: string, was: readonly Drawn[], now: readonly Drawn[], moves: readonly Move[]): string | undefined {
   if (!name.startsWith('o:')) return name;
-  const to = moved?.[Number(name.slice(2))] ?? null;
-  return to === null ? undefined : `o:${to}`;
+  const box = Number(name.slice(2));
+  for (const old of was) {
+    const value = old.boxes ? old.boxes.indexOf(box) : box;
+    for (const next of value < 0 ? [] : now) {
+      const at = old.graph !== null && old.graph === next.graph ? value : moves.find(({ from, to }) => from === old.graph && to === next.graph)?.moved?.[value];
+      if (at !== undefined && at !== null) return `o:${next.boxes ? next.boxes[at] : at}`;
+    }
+  }
+  return undefined;
 }

@@ -72,9 +72,11 @@ export class Texts {
 
   /** The last op recorded at a line: what the line's expression came to. */
   opAtLine(path: string, line: number): number | null {
-    const { model } = this.viewer;
+    const { viewer } = this;
+    const { model } = viewer;
     if (!model) return null;
     for (let value = model.count - 1; value >= 0; value--) {
+      if (viewer.valueOf(value) === null) continue; // its line is one of the other plan's text
       const span = model.span(value);
       if (span && span.path === path && span.line <= line && line <= span.end_line) return value;
     }

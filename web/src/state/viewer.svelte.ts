@@ -4,7 +4,7 @@ import { UnknownSchema, VERDICTS, type Certificate, type Failure, type KernelLis
 import type { Model } from '../data/model';
 import { PlanIndex } from '../data/planning';
 import type { Tree } from '../data/scopes';
-import type { Comparison, Side } from '../data/comparison';
+import { type Comparison, programs, type Side } from '../data/comparison';
 import { Refusal, type Source } from '../data/source';
 import type { FarView } from '../draw/far';
 import { LayoutClient } from '../layout/client';
@@ -119,7 +119,23 @@ export class Viewer {
   showSide(side: Side): void {
     this.side = this.compared ? side : 'both';
     this.texts.reset();
-    if (this.compared) this.replan(side === 'a' ? this.compared.before : this.base!);
+    if (!this.compared) return;
+    this.model = this.model!.seenBy(programs(this.compared, side));
+    this.replan(side === 'a' ? this.compared.before : this.base!);
+  }
+
+  /** Which box a value of the plan that is shown is. */
+  boxOf(value: number): number {
+    const { compared, side } = this;
+    return compared ? (side === 'a' ? compared.ofBefore : compared.ofAfter)[value] : value;
+  }
+
+  /** The value of the plan that is shown that a box is, null where only the other plan has it. */
+  valueOf(box: number): number | null {
+    const { compared, side } = this;
+    if (!compared) return box;
+    const value = compared.seen[side === 'a' ? 'a' : 'b'].numbers[box];
+    return value < 0 ? null : value;
   }
 
   /** Shows another plan of the same graph; the selection stays on the same region. */
@@ -198,7 +214,8 @@ export class Viewer {
   }
 
   async relayout(): Promise<void> {
-    const { model, tree } = this;
+    const { tree, compared } = this;
+    const model = compared ? this.model?.seenBy(programs(compared, 'both')) : this.model; // nothing moves with the side that is shown
     if (!model || !tree) return;
     const scene = await this.layout.scene(model, tree, { scopes: this.open, shown: this.shown });
     if (scene && tree === this.tree) this.scene = scene;
