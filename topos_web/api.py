@@ -265,7 +265,11 @@ def router(plans: Plans, hub: Hub) -> APIRouter:
         plan, document = traced(plan_id)
         name = re.sub(r"[^\w.-]+", "-", plan.target)
         headers = {"content-disposition": f'attachment; filename="{name}.html"'}
-        return Response(export.html(document), media_type="text/html; charset=utf-8", headers=headers)
+        try:
+            emitted, refusal = _emitted(plans, plan_id), None
+        except Refused as error:
+            emitted, refusal = None, error.problem["message"]
+        return Response(export.html(document, emitted, refusal), media_type="text/html; charset=utf-8", headers=headers)
 
     @api.get("/diff", summary="Two plans in one numbering: partners of ops, and what became of regions")
     def diff(request: Request, a: Version, b: Version) -> Response:

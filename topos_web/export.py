@@ -15,12 +15,12 @@ from topos_web.plans import plan_id
 from topos_web.static import StaticFile
 
 
-def html(document: Mapping[str, Any], emitted: str | None = None) -> str:
-    """Gives the file's text for a document with its sources; `emitted` is its StableHLO, if it is to be shown too."""
-    return _compose(static.load(), _data(document, emitted))
+def html(document: Mapping[str, Any], emitted: str | None = None, refusal: str | None = None) -> str:
+    """Gives the file's text for a document with its sources; `emitted` is its StableHLO, `refusal` why it has none."""
+    return _compose(static.load(), _data(document, emitted, refusal))
 
 
-def _data(document: Document, emitted: str | None) -> dict[str, Any]:
+def _data(document: Document, emitted: str | None, refusal: str | None) -> dict[str, Any]:
     state = {
         "id": plan_id(document["target"]),
         "target": document["target"],
@@ -38,6 +38,7 @@ def _data(document: Document, emitted: str | None) -> dict[str, Any]:
         "plan": payloads.plan_data(document),
         "sources": document.get("sources", []),
         "emitted": emitted,
+        "refusal": refusal,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -118,6 +119,26 @@ def test_no_pane_is_wider_than_its_window(open_page: Open) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         heights = page.locator(".graph, .upper, .source .code").evaluate_all("all => all.map(e => e.clientHeight)")
         assert min(heights) >= 80, width
+
+
+def test_all_panes_at_once_leave_the_drawing_room_and_lie_over_nothing(open_page: Open) -> None:
+    page, *_ = open_page(convolution(observed=True), fragment="#pane=emitted&memory=1&phases=1")
+    page.locator('.entry[data-verdict="taken"]').click()
+    page.get_by_test_id("phases").locator(".line").first.wait_for()
+    page.get_by_test_id("memory").wait_for()
+    expect(page.get_by_test_id("emitted")).to_contain_text("stablehlo.add")
+    for width, height in ((1440, 900), (1024, 640), (1100, 760), (900, 800), (620, 900)):
+        page.set_viewport_size({"width": width, "height": height})
+        assert overlaps(page, ".upper, .source h2, .source .code, .panes, .emitted .code") == [], (width, height)
+        heights = page.locator(".graph, .source .code, .emitted .code").evaluate_all(
+            "all => all.map(e => e.clientHeight)"
+        )
+        assert heights[0] >= 140, (width, height)
+        assert min(heights) >= 78, (width, height)  # 80 with the border
+        parts = page.locator(".centre > *").evaluate_all(
+            "all => all.map(e => e.getBoundingClientRect()).map(r => [r.top, r.bottom])"
+        )
+        assert all(one[1] <= other[0] + 1 for one, other in itertools.pairwise(parts)), (width, height)
 
 
 def test_escape_closes_the_export_menu_and_keeps_the_selection(open_page: Open) -> None:

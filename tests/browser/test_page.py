@@ -213,7 +213,7 @@ def test_what_a_question_changes_pulses_once_and_nothing_else_does(open_page: Op
 
 
 def test_a_save_keeps_the_selection_and_an_error_keeps_the_plan(open_page: Open) -> None:
-    page, served, planner = open_page(convolution(observed=True))
+    page, served, planner = open_page(convolution(observed=True), fragment="#pane=emitted")
     page.locator('.entry[data-verdict="taken"]').click()
     edited = convolution(observed=True)
     edited["sources"] = ["# a new first line\n" + edited["sources"][0]]
@@ -237,6 +237,7 @@ def test_a_save_keeps_the_selection_and_an_error_keeps_the_plan(open_page: Open)
     assert "this `if` depends on a value" in banner.inner_text()
     assert "last good plan" in banner.inner_text()
     expect(page.get_by_test_id("certificate")).to_contain_text("equal by algebra")
+    expect(page.get_by_test_id("emitted")).to_contain_text("stablehlo.add")
     assert page.locator('.entry[data-verdict="taken"]').count() == 1
     planner.traced[0] = Traced(edited["target"], edited, None)
     served.refresh()
@@ -406,7 +407,7 @@ def test_an_exported_plan_works_from_a_file_and_asks_nobody(browser: Any, tmp_pa
     from topos_web.export import html
 
     file = tmp_path / "plan.html"
-    file.write_text(html(hostile()))
+    file.write_text(html(hostile(), "module {\n  %v1 = stablehlo.add </script>\n}\n"))
     requests: list[str] = []
     faults: list[str] = []
     context = browser.new_context(color_scheme=look)
@@ -420,6 +421,8 @@ def test_an_exported_plan_works_from_a_file_and_asks_nobody(browser: Any, tmp_pa
     assert "<script>" in page.get_by_test_id("why").inner_text()
     assert page.evaluate("typeof globalThis.pwned") == "undefined"
     assert page.get_by_role("button", name="What if").count() == 0  # nobody to ask
+    page.get_by_role("button", name="Emitted StableHLO").click()
+    expect(page.get_by_test_id("emitted")).to_contain_text("stablehlo.add </script>")
     assert {url.split(":")[0] for url in requests} == {"file", "blob"}
     assert faults == []
     context.close()

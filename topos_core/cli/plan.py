@@ -21,8 +21,8 @@ from topos_core.cli.options import (
 from topos_core.cli.terminal import Terminal
 from topos_core.errors import ConfigurationError
 from topos_core.session.dimensions import refuse_unknown_dims
-from topos_core.session.projects import only, projects
-from topos_core.session.workspace import parse_target
+from topos_core.session.projects import Projects, only, projects
+from topos_core.session.workspace import Target, parse_target
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -52,11 +52,11 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         options = request_options(arguments, opened.workspace(target.path).configuration, "reference")
         reply = opened.trace(target, {**options, "sources": arguments.html is not None or not arguments.json})
         refuse_unknown_dims(arguments.dim, [reply])
+        if arguments.html is not None and "error" not in reply:
+            _write_html(opened, target, only(arguments.target, reply), options, arguments.html)
     if "error" in reply:
         terminal.failure(reply["error"])
         return exit_code_of(reply["error"]["code"])
-    if arguments.html is not None:
-        _write_html(only(arguments.target, reply), arguments.html)
     status = OK
     for entry in reply["entries"]:
         if "error" in entry:
@@ -71,8 +71,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return status
 
 
-def _write_html(entry: Mapping[str, Any], file: str) -> None:
-    """Writes one entry's plan with the page's own exporter, which core finds by its entry point."""
+def _write_html(
+    opened: Projects, target: Target, entry: Mapping[str, Any], options: Mapping[str, Any], file: str
+) -> None:
+    """Writes one entry's plan, and what it emits, with the page's own exporter, which core finds by its entry point."""
     from importlib.metadata import entry_points
 
     if "error" in entry:
@@ -82,7 +84,9 @@ def _write_html(entry: Mapping[str, Any], file: str) -> None:
         raise ConfigurationError(
             "`topos plan --html` is not installed beside topos_core; install topos-inspector with pip", code="TP506"
         )
-    text: str = found.load()(entry["document"])
+    agent = opened.agent(opened.workspace(target.path))
+    emitted = agent.emit(entry["target"], {**options, "consumer": "stablehlo"}, progress=opened.progress)
+    text: str = found.load()(entry["document"], emitted.get("text"), emitted.get("error", {}).get("message"))
     try:
         with open(file, "w", encoding="utf-8") as stream:
             stream.write(text)

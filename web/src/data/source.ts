@@ -78,6 +78,8 @@ export interface Exported {
   plan: PackedPlan;
   sources: string[];
   emitted: string | null;
+  /** Why nothing is emitted. */
+  refusal: string | null;
 }
 
 /** Reads what an exported page holds; asks nobody. */
@@ -94,7 +96,7 @@ export class InlineSource implements Source {
   cancelWhatif = (): Promise<unknown> => Promise.reject(OFFLINE);
   asCode = (): Promise<AsCode> => Promise.reject(OFFLINE);
   emitted = async (): Promise<string> => {
-    if (this.data.emitted === null) throw new Refusal(404, { code: 'offline', message: 'the export holds no emitted text' });
+    if (this.data.emitted === null) throw new Refusal(404, { code: 'offline', message: this.data.refusal ?? 'the export holds no emitted text' });
     return this.data.emitted;
   };
   profile = (): Promise<Bench> => Promise.reject(OFFLINE);

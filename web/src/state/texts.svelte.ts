@@ -1,6 +1,7 @@
 /** The texts beside the drawing: sources as they were traced, and what the plan emits. */
 
 import type { Span } from '../data/document';
+import { KEPT } from '../parts/words';
 import type { Viewer } from './viewer.svelte';
 
 export class Texts {
@@ -20,10 +21,10 @@ export class Texts {
     return skeleton?.target.replace(/:[^:]*$/, '') ?? '';
   });
 
-  /** Forgets what belongs to another trace. */
+  /** Forgets what belongs to another trace; what the last good plan emits stays while what was saved after it does not record. */
   reset(): void {
     this.sources = new Map();
-    this.emitted = null;
+    if (!this.viewer.state?.error) this.emitted = null;
   }
 
   showFile(path: string): void {
@@ -84,7 +85,7 @@ export class Texts {
   }
 
   async loadEmitted(): Promise<void> {
-    const { skeleton, whatif, source, compared, side } = this.viewer;
+    const { skeleton, whatif, source, compared, side, state } = this.viewer;
     if (!skeleton) return;
     if (compared && side === 'a') {
       this.emitted = { key: '', text: null, error: 'Under Changes, Side by side shows the StableHLO of both plans.' };
@@ -92,6 +93,10 @@ export class Texts {
     }
     const key = JSON.stringify([skeleton.id, skeleton.revision, whatif.options]);
     if (this.emitted?.key === key) return;
+    if (state?.error) {
+      if (!this.emitted?.key) this.emitted = { key, text: null, error: KEPT };
+      return;
+    }
     this.emitted = { key, text: null, error: null };
     try {
       const text = await source.emitted(skeleton.id, skeleton.revision, { ...whatif.options, consumer: 'stablehlo' });
