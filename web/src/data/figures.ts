@@ -32,6 +32,8 @@ function magnitude(value: number, unit: string): string {
 export const ops = (count: number): string => `${count} op${count === 1 ? '' : 's'}`;
 
 export const seconds = (value: number): string => written({ value, unit: 'second' });
+/** A figure that no line breaks inside. */
+export const unbroken = (text: string): string => text.replace(' ', '\u00a0');
 export const bytes = (value: number): string => written({ value, unit: 'byte' });
 
 function scaled(value: number, scales: [number, string][]): string {
