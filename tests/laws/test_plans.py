@@ -9,6 +9,7 @@ import pytest
 
 from tests.core.plan.consumers import planner
 from tests.core.plan.matches import match
+from tests.laws.outbidding import check_outbid
 from tests.support.tapes import TapeBuilder
 from topos_core.cost.work import Work
 from topos_core.kernels.kernel import Decline, Offer
@@ -133,12 +134,14 @@ def check_plan(tape: Tape, pool: list[Match], plan: PlanData) -> None:
 
     for d in plan.decisions:
         check_decision(plan, decided, d)
+        if d.outbid is not None and d.outbid.by != "cycle" and not d.would_block:
+            check_outbid(tape, users, plan, d)
 
 
 def check_decision(plan: PlanData, decided: dict[str, Decision], d: Decision) -> None:
     assert (d.code is None) == (d.verdict == "taken")
     assert (d.code == "TP101") == (d.verdict == "blocked")
-    assert (d.winner is not None) == (d.code == "TP204")
+    assert (d.winner is not None) == (d.outbid is not None) == (d.code == "TP204")
     assert bool(d.readers) == (d.code == "TP203")
     assert bool(d.observations) == (d.verdict == "blocked")
     assert d.parent is None or decided[d.parent].verdict == "blocked"

@@ -34,6 +34,7 @@ PARTS: Final = (
             "laws/test_moved_decisions",
             "laws/test_mutations",
             "laws/test_observing",
+            "laws/test_outbid",
             "laws/test_pattern_",
             "laws/test_remembered",
             "laws/test_repeats",

@@ -91,8 +91,8 @@ _CODES: Final = (
         "hint",
         "note",
         False,
-        "Another region that shares ops with this one was taken, since it saves more, alone or with what can be taken beside it. The "
-        "finding names the winner.",
+        "Another region that shares ops with this one was chosen, alone or with others on its ops. The finding names the winner and "
+        "what decided: seconds saved, or ops covered where every legal region is wanted (`--cost always`) or named (`stablehlo`).",
     ),
     Code(
         "TP205",

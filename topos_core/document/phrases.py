@@ -6,12 +6,12 @@ Lower case, no full stop. Arguments are display-ready; nothing here looks at a t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, assert_never
 
 from topos_core.document.figures import basis, figure
 
 if TYPE_CHECKING:  # servers say these sentences, and load no NumPy
-    from topos_core.plan.decision import Number
+    from topos_core.plan.decision import Number, Outbid
     from topos_core.tape.tape import ObservationKind
 
 _READERS: Final[dict[ObservationKind, str]] = {
@@ -102,14 +102,39 @@ def stays_finite(way: Literal["shift", "f32"]) -> str:
     )
 
 
-def outbid(winner: str) -> str:
-    """Says what was chosen on ops of both and is told inside something larger."""
-    return f"declined: {winner} was chosen on ops that both claim"
+def standing_at(region: str, place: str) -> str:
+    """Names a region and where it ends."""
+    return f"{region} at {place}"
 
 
-def covered(winner: str, place: str) -> str:
-    """Names the region that won the ops."""
-    return f"declined: {winner} at {place} claims some of its ops, and the plan with it saves more"
+def outbid(winner: str, why: Outbid, machine: str) -> str:
+    """Says which region is chosen on a declined one's ops, how many more are, and what decided between them and it."""
+    several, theirs, own = why.regions > 1, why.theirs, why.own
+    who = f"{winner} and {why.regions - 1} more" if several else winner
+    share, have, together = ("share", "are", " together") if several else ("shares", "is", "")
+    match why.by:
+        case "ops":
+            assert theirs is not None
+            assert own is not None
+            told = f"cover{'' if several else 's'} more{together}: {figure(theirs)}, it {figure(own)}"
+        case "seconds" | "even":
+            assert theirs is not None
+            assert own is not None
+            even = f"cover{'' if several else 's'} as many and " if why.by == "even" else ""
+            told = f"{even}save{'' if several else 's'} more{together}: {figure(theirs)}, it {figure(own)} ({basis(own, machine)})"
+        case "order":
+            told = f"{have} worth as much{together} and end{'' if several else 's'} earlier"
+        case "listed":
+            return f"declined: {who} covers the same ops, and its pattern is listed first"
+        case "aside":
+            told = f"{have} chosen before another region that covers the same as it and is listed first"
+        case "first":
+            told = f"{have} chosen before what only groups ops"
+        case "cycle":
+            return f"declined: it and {who} would wait for each other, and it is worth no more"
+        case _:
+            assert_never(why.by)
+    return f"declined: {who} {share} ops with it and {told}"
 
 
 def switched_off(pattern: str) -> str:

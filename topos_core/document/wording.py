@@ -60,14 +60,21 @@ class Wording:
                     return phrases.waits_for_itself(display(named), op, place)
                 return phrases.shared(self.places.called(value), op, place)
             case "TP204":
-                winner = self.winner(d)
-                if winner is None:
-                    return phrases.outbid(facts.name((d.winner or "").partition("@")[0]))
-                title = facts.title(winner.match.pattern, winner.match.facts)
-                return phrases.covered(title, written(self.places.value(winner.match.root)))
+                return self._outbid(d)
             case "TP208":
                 return phrases.switched_off(facts.name(d.match.pattern))
         return phrases.declined(display(d.reason))
+
+    def _outbid(self, d: Decision) -> str:
+        """Says what is chosen in a region's place, and what decided."""
+        assert d.outbid is not None
+        winner = self.winner(d)
+        if winner is None:  # it is told inside something larger
+            who = facts.name((d.winner or "").partition("@")[0])
+        else:
+            title = facts.title(winner.match.pattern, winner.match.facts)
+            who = phrases.standing_at(title, written(self.places.value(winner.match.root)))
+        return phrases.outbid(who, d.outbid, self.plan.machine.name)
 
     def read_names(self, match: Match) -> list[str]:
         """Names the named results that something outside of the match reads: nobody is told of the others."""

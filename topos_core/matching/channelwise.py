@@ -7,7 +7,7 @@ was taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from operator import mul as _times
 from typing import Any, Final, NamedTuple
@@ -27,6 +27,7 @@ Frame = tuple[Digits, ...]
 Atom = Any  # `VALUE`, the number of a vector's value, or a polynomial (under a root)
 Monomial = tuple[tuple[Atom, float], ...]
 Polynomial = dict[Monomial, float]
+_Key = frozenset[tuple[Monomial, float]]
 
 VALUE: Final = "y"
 DEPTH: Final = 16
@@ -67,6 +68,8 @@ class Norms:
         self._is_leaf = is_leaf
         self._frame_of = frame_of
         self._known: dict[int, _Read | None] = {}
+        self._leaves: set[int] = set()  # vectors that are read as they are
+        self._made: dict[_Key, int] = {}  # those that are made of others, by what of
 
     def read(self, root: int) -> Norm | None:
         """Reads a value as `(y - mean) / sqrt(variance + epsilon) * scale + shift` of one leaf `y`.
@@ -74,7 +77,29 @@ class Norms:
         Values are read in tape order: whether an operand is a leaf is known by then.
         """
         read = self._known[root] = self._above(root)
-        return None if read is None else _norm(read.leaf, read.polynomial)
+        if read is None:
+            return None
+        norm = _norm(read.leaf, read.polynomial, self._made)
+        if norm is None:
+            under = self._known.get(read.leaf)
+            if under is not None and _has_root(read.polynomial):  # the mean may have been taken for a bias
+                whole = _inserted(read.polynomial, under.polynomial)
+                norm = None if whole is None else _norm(under.leaf, whole, self._made)
+        return norm if norm is not None and self._is_closed(root, norm) else None
+
+    def _is_closed(self, root: int, norm: Norm) -> bool:
+        """Says whether all vectors below a norm's root are what it binds: another one may have been cancelled."""
+        known = set(norm[:5])
+        todo = [root]
+        while todo:
+            for operand in self._context.op(todo.pop()).operands:
+                if operand in self._leaves:
+                    if operand not in known:
+                        return False
+                elif operand not in known:
+                    known.add(operand)
+                    todo.append(operand)
+        return True
 
     def _below(self, value: int) -> _Read | None:
         """Reads an operand that leads to the leaf."""
@@ -128,7 +153,9 @@ class Norms:
             if len(read) == len(parts):
                 combined = _applied(op.name, read[0]) if len(read) == 1 else _combined(op.name, read[0], read[1])
                 if combined is not None:
+                    self._made[frozenset(combined.items())] = found
                     return combined
+        self._leaves.add(found)
         return {((found, 1.0),): 1.0}
 
 
@@ -162,58 +189,92 @@ def flat_frame(shape: Sequence[int]) -> Frame:
     return tuple((new_tuple(Digit, (e, (w,))),) if e != 1 else () for e, w in zip(shape, weights, strict=True))
 
 
-def _norm(leaf: int, polynomial: Polynomial) -> Norm | None:
-    slope: list[tuple[Monomial, float]] = []
-    rest: Polynomial = {}
+def _norm(leaf: int, polynomial: Polynomial, made: Mapping[_Key, int]) -> Norm | None:
+    """Reads `A * y + B`; `made` gives the vectors that are made of others, by what they are made of."""
+    slope: Polynomial = {}
+    shift: Polynomial = {}
     for monomial, coefficient in polynomial.items():
         power = dict(monomial).get(VALUE, 0.0)
         if power == 1:
-            slope.append((tuple(a for a in monomial if a[0] != VALUE), coefficient))
+            slope[tuple([a for a in monomial if a[0] != VALUE])] = coefficient
         elif power == 0:
-            rest[monomial] = coefficient
+            shift[monomial] = coefficient
         else:
             return None
-    if len(slope) != 1 or slope[0][1] != 1.0:
+    roots = {atom for monomial in slope for atom, power in monomial if isinstance(atom, tuple) and power == -HALF}
+    if len(roots) != 1:
         return None
-    factors = slope[0][0]
-    roots = [atom for atom, power in factors if isinstance(atom, tuple) and power == -HALF]
-    scales = [atom for atom, power in factors if isinstance(atom, int) and power == 1]
-    if len(roots) != 1 or len(scales) > 1 or len(factors) != 1 + len(scales):
-        return None
-    inside = dict(roots[0])
+    (root,) = roots
+    scale, centre = _taken(slope, root), _taken(shift, root)
+    inside = dict(root)
     epsilon = inside.pop((), None)
-    if epsilon is None or epsilon <= 0 or len(inside) != 1:
+    if slope or epsilon is None or epsilon <= 0:
         return None
-    ((variance, one),) = inside.items()
-    if one != 1.0 or len(variance) != 1 or variance[0][1] != 1 or not isinstance(variance[0][0], int):
+    variance = _vector(inside, made)
+    factor = None if scale == {(): 1.0} else _vector(scale, made)
+    centred = _quotient({monomial: -coefficient for monomial, coefficient in centre.items()}, scale)
+    mean = None if centred is None else _vector(centred, made)
+    summand = _vector(shift, made) if shift else None
+    if variance is None or mean is None or (factor is None and scale != {(): 1.0}) or (shift and summand is None):
         return None
-    mean = shift = None
-    for monomial, coefficient in rest.items():
-        powers = dict(monomial)
-        if coefficient == 1.0 and len(monomial) == 1 and isinstance(monomial[0][0], int) and monomial[0][1] == 1:
-            if shift is not None:
-                return None
-            shift = monomial[0][0]
-        elif coefficient == -1.0 and mean is None:
-            mean = _quotient(powers, dict(factors))
-            if mean is None:
-                return None
-        else:
+    return Norm(leaf, mean, variance, factor, summand, epsilon)
+
+
+def _has_root(polynomial: Polynomial) -> bool:
+    return any(isinstance(atom, tuple) and power == -HALF for monomial in polynomial for atom, power in monomial)
+
+
+def _inserted(polynomial: Polynomial, value: Polynomial) -> Polynomial | None:
+    """Gives what a polynomial is where its value is one itself."""
+    out: Polynomial | None = {}
+    for monomial, coefficient in polynomial.items():
+        power = dict(monomial).get(VALUE, 0.0)
+        if power not in (0, 1) or out is None:
             return None
-    if mean is None:
-        return None
-    return Norm(leaf, mean, variance[0][0], scales[0] if scales else None, shift, epsilon)
+        part: Polynomial | None = {tuple([a for a in monomial if a[0] != VALUE]): coefficient}
+        if power:
+            part = _product(part, value) if part is not None else None
+        out = None if part is None else _combined("add", out, part)
+    return out
 
 
-def _quotient(powers: dict[Atom, float], factors: dict[Atom, float]) -> int | None:
-    """Divides a monomial by the slope: what is left must be one vector, the mean."""
-    left = dict(powers)
-    for atom, power in factors.items():
-        left[atom] = left.get(atom, 0.0) - power
-    remaining = [(atom, power) for atom, power in left.items() if power]
-    if len(remaining) == 1 and remaining[0][1] == 1 and isinstance(remaining[0][0], int):
-        return remaining[0][0]
-    return None
+def _taken(polynomial: Polynomial, root: Atom) -> Polynomial:
+    """Takes what is divided by the root out of a polynomial, and gives what is divided."""
+    divided = [monomial for monomial in polynomial if (root, -HALF) in monomial]
+    return {tuple([a for a in monomial if a[0] != root]): polynomial.pop(monomial) for monomial in divided}
+
+
+def _vector(polynomial: Polynomial, made: Mapping[_Key, int]) -> int | None:
+    """Gives the one vector that a polynomial is."""
+    if len(polynomial) == 1:
+        ((monomial, coefficient),) = polynomial.items()
+        if coefficient == 1.0 and len(monomial) == 1 and isinstance(monomial[0][0], int) and monomial[0][1] == 1:
+            return monomial[0][0]
+    return made.get(frozenset(polynomial.items()))
+
+
+def _quotient(product: Polynomial, divisor: Polynomial) -> Polynomial | None:
+    """Divides by a polynomial without a rest: greatest terms by greatest ones, in one order of all monomials."""
+    atoms = sorted({atom for one in (product, divisor) for monomial in one for atom, _ in monomial}, key=repr)
+
+    def place(monomial: Monomial) -> tuple[float, ...]:
+        powers = dict(monomial)
+        return tuple([powers.get(atom, 0.0) for atom in atoms])
+
+    first = max(divisor, key=place)
+    inverse: Polynomial = {tuple([(atom, -power) for atom, power in first]): 1 / divisor[first]}
+    left = dict(product)
+    quotient: Polynomial = {}
+    while left and len(quotient) < TERMS:
+        greatest = max(left, key=place)
+        part = _product({greatest: left[greatest]}, inverse)
+        times = None if part is None else _product(part, divisor)
+        rest = None if times is None else _combined("sub", left, times)
+        if part is None or rest is None or greatest in rest:
+            return None  # rounding: what is left is no zero
+        quotient |= part
+        left = rest
+    return None if left else quotient
 
 
 def _combined(name: str, a: Polynomial, b: Polynomial) -> Polynomial | None:

@@ -11,10 +11,11 @@ from topos_core.matching.match import Match
 from topos_core.matching.tuples import new_tuple
 from topos_core.plan.ballots import Ballot
 from topos_core.plan.contraction import find_cycle
-from topos_core.plan.decision import Decision, Number
+from topos_core.plan.decision import Decision, Number, Outbid
 from topos_core.plan.election import Candidate, Election, Elector, by_claim, touched
 from topos_core.plan.flipping import Flipping
 from topos_core.plan.nesting import Draft, nested
+from topos_core.plan.outbid import outbid
 from topos_core.plan.outcome import Outcome, Reported
 from topos_core.plan.pricing import Price
 from topos_core.plan.reading import Reading
@@ -33,6 +34,7 @@ class Council:
         reads: The request's readers.
         picks: What was picked of every family.
         refused: Who may not be picked, because of whom.
+        by_ops: Whether what covers more ops is elected.
     """
 
     survey: Survey
@@ -42,6 +44,7 @@ class Council:
     reads: Reading
     picks: Mapping[int, frozenset[int]]
     refused: Mapping[int, int]
+    by_ops: bool
     looked: set[int] = field(init=False, default_factory=set)
     _hidden: frozenset[int] | None = field(init=False, default=None)
     _standing: Sequence[Candidate] = field(init=False, default=())
@@ -76,7 +79,7 @@ class Council:
         if "blocked" in [draft[0] for draft in drafts.values()]:  # who covers whom then decides what is told
             for number, draft in drafts.items():
                 if draft.code == "TP204" and number not in lifted:
-                    drafts[number] = draft._replace(winner=self._winner(of[number], election, owner))
+                    drafts[number] = draft._replace(winner=self._outbid(of[number], election, owner, of)[0])
         last = frozenset(number for number, ballot in of.items() if ballot.candidate.last)
         matches = self.survey.pool.matches
         reported = []
@@ -86,7 +89,7 @@ class Council:
             elif number in picks:
                 decision, winner = self._taken(of[number]), None
             else:
-                decision, winner = self._declined(of[number], election, owner)
+                decision, winner = self._declined(of[number], election, owner, of)
             blocking = of[number].blocking
             if blocking and decision.verdict == "declined":
                 decision = decision._replace(would_block=blocking)
@@ -118,7 +121,9 @@ class Council:
             return "TP202"
         return "TP203" if self._waits_for_itself(ballot, self.refused) else "TP204"
 
-    def _declined(self, ballot: Ballot, election: Election, owner: Mapping[int, int]) -> tuple[Decision, int | None]:
+    def _declined(
+        self, ballot: Ballot, election: Election, owner: Mapping[int, int], of: Mapping[int, Ballot]
+    ) -> tuple[Decision, int | None]:
         """Says why a match was not picked, and the number of the winner where there is one."""
         match, standing = self._match(ballot), ballot.standing
         if isinstance(standing.offer, Decline):
@@ -128,9 +133,11 @@ class Council:
             return self._shared(ballot, ballot.readers), None
         if ballot.off:
             return Decision(match, "declined", "TP208", "switched-off", standing.numbers, offer=standing.offer), None
-        return self._lost(ballot, election, owner)
+        return self._lost(ballot, election, owner, of)
 
-    def _lost(self, ballot: Ballot, election: Election, owner: Mapping[int, int]) -> tuple[Decision, int | None]:
+    def _lost(
+        self, ballot: Ballot, election: Election, owner: Mapping[int, int], of: Mapping[int, Ballot]
+    ) -> tuple[Decision, int | None]:
         """Says why a legal match was not picked in an election."""
         match, offer, numbers = self._match(ballot), ballot.standing.offer, ballot.standing.numbers
         assert isinstance(offer, Offer)
@@ -146,9 +153,9 @@ class Council:
                 if u < match.root and u not in match.interior and u not in match.produced
             ]
             return self._shared(ballot, tuple(loop)), None
-        winner = self._winner(ballot, election, owner)
+        winner, by = self._outbid(ballot, election, owner, of)
         other = self.survey.pool.matches[winner].id
-        return Decision(match, "declined", "TP204", "covered-by", numbers, winner=other, offer=offer), winner
+        return Decision(match, "declined", "TP204", "covered-by", numbers, winner=other, offer=offer, outbid=by), winner
 
     def _paying(self) -> Mapping[int, Sequence[Candidate]]:
         """Lists, by claim, the candidates of the family that may run and pay."""
@@ -159,18 +166,15 @@ class Council:
     def _waits_for_itself(self, ballot: Ballot, refused: Mapping[int, int]) -> bool:
         return refused.get(ballot.candidate.number) == ballot.candidate.number
 
-    def _winner(self, ballot: Ballot, election: Election, owner: Mapping[int, int]) -> int:
-        """Gives the match because of which a legal one that pays was not picked."""
+    def _outbid(
+        self, ballot: Ballot, election: Election, owner: Mapping[int, int], of: Mapping[int, Ballot]
+    ) -> tuple[int, Outbid]:
+        """Gives the match because of which a legal one that pays was not picked, and what decided between them."""
         winner = election.refused.get(ballot.candidate.number)
         if winner is not None:
-            return winner
-        rivals: dict[int, int] = {}
-        for claim in ballot.candidate.claims:
-            rival = owner.get(claim)
-            if rival is not None:
-                rivals[rival] = rivals.get(rival, 0) + 1
-        matches = self.survey.pool.matches
-        return max(rivals, key=lambda i: (rivals[i], -matches[i].root, -i))
+            return winner, Outbid("cycle", 1)
+        chosen = {owner[claim] for claim in ballot.candidate.claims if claim in owner}
+        return outbid(ballot, [of[number] for number in sorted(chosen)], by_ops=self.by_ops)
 
     def _set_aside(
         self,
@@ -189,7 +193,7 @@ class Council:
         component = touched(index, [ballot.candidate], stands)
         lifted = self.elector.elect(component, self._cycle)
         if number not in lifted.picks:
-            return self._lost(ballot, lifted, {claim: n for n in lifted.picks for claim in of[n].candidate.claims})
+            return self._lost(ballot, lifted, {claim: n for n in lifted.picks for claim in of[n].candidate.claims}, of)
         match, offer = self._match(ballot), ballot.standing.offer
         assert isinstance(offer, Offer)
         inside = {c.number for c in component}

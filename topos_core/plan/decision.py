@@ -62,6 +62,24 @@ class Firm(NamedTuple):
     rival: str | None = None
 
 
+class Outbid(NamedTuple):
+    """Why a match that may run and pays was not chosen.
+
+    Args:
+        by: `ops`, those in its place cover more; `seconds`, they save more; `even`, they cover as many and save more; `order`, they
+            are worth as much and end earlier; `listed`, one covers the same ops and is listed earlier; `aside`, one that
+            does, and alone stands for election, has lost to them; `first`, they are chosen before it; `cycle`, it and the
+            winner would wait for each other, and it is worth no more.
+        regions: How many are chosen in its place, the winner among them.
+        theirs, own: What they and it cover or save.
+    """
+
+    by: Literal["ops", "seconds", "even", "order", "listed", "aside", "first", "cycle"]
+    regions: int
+    theirs: Number | None = None
+    own: Number | None = None
+
+
 class Decision(NamedTuple):
     """A consumer's verdict on a match. A NamedTuple because a plan builds one per match.
 
@@ -79,6 +97,7 @@ class Decision(NamedTuple):
         would_block: Of a decline, the rows of observations of what it never makes, with their paths as above: each would block
             it if what declines it fell.
         winner: The match id that covers this one (`covered-by`).
+        outbid: What decided between it and the winner, where there is one; else None.
         parent: The match id of a larger blocked match around this one.
         contains: Match ids inside this taken one, uncounted.
         nearest_free: The value nearest to the observed one whose observation costs nothing.
@@ -104,4 +123,5 @@ class Decision(NamedTuple):
     kernel: str | None = None
     offer: Offer | None = None
     flip: Flip | Firm | None = None
+    outbid: Outbid | None = None
     reason: str = ""

@@ -56,7 +56,7 @@ def moved(
             matches[other], decision.verdict, decision.code, decision.word, decision.numbers,
             tuple([value + distance for value in decision.readers]), (), paths, NOTHING,
             matches[over].id if over is not None else None, None, tuple([matches[n].id for n in inside]), None,
-            decision.kernel, decision.offer, flip, decision.reason,
+            decision.kernel, decision.offer, flip, decision.outbid, decision.reason,
         )  # fmt: skip
         found.append(Reported(told, other, over, inside))
     return Outcome(tuple(found), outcome.looked, outcome.moves)

@@ -235,7 +235,7 @@ def pressure(tape: Tape, match: Match, machine: Machine) -> dict[str, Number]:
     return figures
 
 
-def weight(benefit: float, claims: int, *, legal_only: bool) -> int:
+def weight(benefit: float, claims: int, *, by_ops: bool) -> int:
     """Turns a benefit into what the election adds up.
 
     By cost: femtoseconds saved. Where every legal match is wanted (`cost="always"`, and raises, which cost nothing):
@@ -243,6 +243,6 @@ def weight(benefit: float, claims: int, *, legal_only: bool) -> int:
     """
     ten_seconds = 10**16
     saved = round(benefit * FEMTOSECONDS) if math.isfinite(benefit) else -ten_seconds
-    if not legal_only:
+    if not by_ops:
         return saved
     return claims * 10**18 - 10**17 + max(-ten_seconds, min(saved, ten_seconds))

@@ -37,3 +37,11 @@ class Request:
     off: frozenset[str] = frozenset()
     off_at: frozenset[tuple[str, int]] = frozenset()
     dialect: Dialect = "portable"
+
+    @property
+    def by_ops(self) -> bool:
+        """Says whether most computing ops are elected, rather than most seconds: every legal match is wanted, or it is a raise.
+
+        A raise is a name and costs its target nothing to read, so only home is elected by predicted time.
+        """
+        return self.cost == "always" or self.consumer != "home"

@@ -123,9 +123,7 @@ class Setting:
             return Standing(offer, {**price_declined(before), **stated(offer)}, 0)
         seconds = offered_seconds(offer, tape.ops[match.root].type.dtype, profile)
         benefit = before.seconds - seconds
-        # A raise is a name and costs its target nothing to read, so only home is elected by predicted time.
-        legal_only = request.cost == "always" or request.consumer != "home"
-        gain = weight(benefit, len(self.survey.border(number).claims), legal_only=legal_only)
+        gain = weight(benefit, len(self.survey.border(number).claims), by_ops=request.by_ops)
         numbers = Figures(partial(_side_by_side, tape, match, profile, offer, before, seconds))
         return new_tuple(Standing, (offer, numbers, gain, seconds, benefit))
 

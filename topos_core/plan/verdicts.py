@@ -40,7 +40,14 @@ class _Deciding:
         apart = self.touched | {self.survey.family[number] for number in self.refused}
         setting = self.setting
         council = Council(
-            self.survey, setting.elector, setting.profile, setting.prices, self.reads, self.picks, self.refused
+            self.survey,
+            setting.elector,
+            setting.profile,
+            setting.prices,
+            self.reads,
+            self.picks,
+            self.refused,
+            setting.request.by_ops,
         )
         disturbed = self._disturbed(apart)
         found: list[Reported] = []

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import topos_core as tp
+from tests.laws.outbidding import check_outbid
 from topos_core.matching.certificate import certify
 from topos_core.matching.match import Match
 from topos_core.plan.decision import Decision
@@ -34,6 +35,9 @@ def planned(function: Callable[..., Any], specs: Mapping[str, str], **options: A
     plan = tp.plan(tp.trace(function, **specs), machine="reference", cost="always", **options)
     for match in pool(plan):
         assert certify(plan.tape, match).answer != "false", match.id
+    for each in plan.declined:
+        if each.outbid is not None and each.outbid.by != "cycle" and not each.would_block:
+            check_outbid(plan.tape, plan.tape.users(), plan.data, each)
     return plan
 
 

@@ -333,6 +333,20 @@ def test_an_asked_for_observation_has_a_row_behind_the_tapes() -> None:
     assert finding["headline"].endswith(" is read by this question alone")
 
 
+def test_a_region_that_others_were_chosen_before_says_what_decided() -> None:
+    told = {"model": [], "always": []}
+    for cost, reasons in told.items():
+        plan = tp.plan(transformer_block.block, machine="reference", cost=cost)
+        reasons += [r["reason"] for r in plan.document()["regions"] if r["code"] == "TP204"]
+    block = "examples/transformer_block.py"
+    assert (
+        f"declined: attention at {block}:34:13 shares ops with it and saves more: 393 us, it 373 us (modelled, reference)"
+    ) in told["model"]
+    assert [
+        reason for reason in told["always"] if "cover more together" in reason and reason.endswith(" ops, it 21 ops")
+    ]
+
+
 def test_a_declined_region_names_the_observation_that_would_block_it_too() -> None:
     found = tp.plan(transformer_block.block, machine="reference", observe=(33,)).document()
     r = region(found, "multi_head_attention")

@@ -189,6 +189,57 @@ def test_a_batch_norm_is_found_in_any_spelling(function):
     assert names == {"bn_mean": "m", "bn_variance": None, "bn_scale": "s", "bn_shift": "t"}
 
 
+def by_vectors(mean, variance, scale, shift):
+    """Writes a batch norm of vectors that are made of others: `(m, v, s, t)` to what stands in its formula."""
+
+    def function(x, w, m, v, s, t):
+        mu, var, gamma, beta = (column(made(m, v, s, t)) for made in (mean, variance, scale, shift))
+        return (convolved(x, w) - mu) / np.sqrt(var + 1e-3) * gamma + beta
+
+    return function
+
+
+def folded_by_sums(x, w, m, v, s, t):
+    k = (1 + s) / np.sqrt(v * v + 1e-3)
+    return convolved(x, w) * column(k) + column(t - (m + t) * k)
+
+
+def mean_added(x, w, m, v, s, t):
+    return (convolved(x, w) + column(-m)) / np.sqrt(column(v) + 1e-3) * column(s) + column(t)
+
+
+M, V, S, T = (lambda *vectors, k=k: vectors[k] for k in range(4))
+MADE = {
+    "a squared deviation": by_vectors(M, lambda m, v, s, t: v * v, S, T),
+    "a deviation to a power": by_vectors(M, lambda m, v, s, t: v**2, S, T),
+    "a sum of variances": by_vectors(M, lambda m, v, s, t: v + s * s, S, T),
+    "a multiple": by_vectors(M, lambda m, v, s, t: 2 * v, S, T),
+    "a scale around 1": by_vectors(M, V, lambda m, v, s, t: 1 + s, T),
+    "a product as mean": by_vectors(lambda m, v, s, t: s * m, V, S, T),
+    "sums": by_vectors(lambda m, v, s, t: m + t, V, lambda m, v, s, t: s * 3, lambda m, v, s, t: t - s),
+    "a mean that is added": mean_added,
+    "folded": folded_by_sums,
+}
+
+
+@pytest.mark.parametrize("function", MADE.values(), ids=MADE)
+def test_vectors_of_a_norm_may_be_made_of_others_and_one_kernel_has_it_all(function):
+    tape, match = last(function, x=IMAGE, w=KERNEL, m=VECTOR, v=VECTOR, s=VECTOR, t=VECTOR)
+    assert match.facts.norm == pytest.approx(1e-3)
+    assert not match.facts.steps
+    plan = tp.plan(tape, cost="always", machine="reference")
+    assert match.id in [d.match.id for d in plan.taken]
+    assert "conv_bn_activation" not in [d.match.pattern for d in plan.declined]
+
+
+def test_a_vector_that_is_multiplied_in_and_out_again_is_no_part_of_a_norm():
+    def function(x, w, m, v, s, t):
+        return (convolved(x, w) - column(m)) / np.sqrt(column(v) + 1e-3) * column(s) / column(t) * column(t)
+
+    tape, pool = check(function, {"x": IMAGE, "w": KERNEL, "m": VECTOR, "v": VECTOR, "s": VECTOR, "t": VECTOR})
+    assert not [m for m in matches_of(pool, "conv_bn_activation") if m.root == tape.results[0]]
+
+
 def test_bias_norm_residual_and_relu_stand_in_one_match():
     def block(x, w, b, m, v, s, t, r):
         y = convolved(x, w) + column(b)

@@ -13,7 +13,7 @@ from topos_core.cost.work import Work
 from topos_core.errors import ConfigurationError
 from topos_core.kernels.kernel import Decline, Offer, Terms
 from topos_core.matching.match import Match
-from topos_core.plan.decision import Decision, Firm, Flip
+from topos_core.plan.decision import Decision, Firm, Flip, Number, Outbid
 from topos_core.plan.plan import PlanData
 from topos_core.plan.planner import Planner
 from topos_core.plan.request import Request
@@ -116,7 +116,20 @@ def test_the_last_patterns_take_what_the_others_leave() -> None:
 def test_a_partial_overlap_is_declined_with_its_winner() -> None:
     plan, _, m = plan_net("biased", "tail")
     assert story(plan, m) == {"biased": "taken", "tail": ("declined", "TP204")}
-    assert decision(plan, m["tail"]).winner == m["biased"].id
+    lost = decision(plan, m["tail"])
+    assert lost.winner == m["biased"].id
+    assert lost.outbid == Outbid("seconds", 1, decision(plan, m["biased"]).numbers["benefit"], lost.numbers["benefit"])
+
+
+def test_where_every_legal_match_is_wanted_ops_decide_and_are_told() -> None:
+    always = replace(REFERENCE, cost="always")
+    plan, _, m = plan_net("biased", "tail", request=always)
+    lost = decision(plan, m["tail"])
+    assert lost.outbid == Outbid("even", 1, decision(plan, m["biased"]).numbers["benefit"], lost.numbers["benefit"])
+    plan, _, m = plan_net("conv", "biased", "tail", request=always)
+    lost = decision(plan, m["biased"])
+    assert lost.outbid == Outbid("ops", 2, Number(3, "op", "counted"), Number(2, "op", "counted"))
+    assert lost.winner == m["conv"].id
 
 
 def test_the_last_patterns_say_nothing_about_ops_that_others_speak_of() -> None:
@@ -498,6 +511,7 @@ def waiting() -> tuple[Tape, list[Match]]:
 def test_two_matches_that_wait_for_each_other_are_not_both_taken() -> None:
     plan = planner(*waiting()).plan(REFERENCE)
     assert sorted((d.verdict, d.code) for d in plan.decisions) == [("declined", "TP204"), ("taken", None)]
+    assert [d.outbid for d in plan.decisions if d.code == "TP204"] == [Outbid("cycle", 1)]
 
 
 def test_no_one_term_flips_a_decline_by_cost_that_would_close_a_cycle() -> None:
