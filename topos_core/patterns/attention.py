@@ -20,7 +20,8 @@ Declines when
 
 Differs from the recorded ops
     Values are added up with weights that are divided by their sum last: that sum of values may overflow where the recorded
-    one does not.
+    one does not. A scale on q or k is applied to their product: where that overflows by itself (q and k of 1e19 in f32), the kernel
+    gives NaN for recorded numbers.
 
 Not recognised
     A cap on the scores by tanh, a mask that is multiplied and a factor on the scores that is a value (all are told), scores
