@@ -51,7 +51,7 @@ def test_the_vector_units_of_aarch64_are_known():
 
 KINDS = [
     ("tile", ("f32", "8x2")), ("crew", ("follow",)), ("softmax_rows", ("f32", "softmax")), ("planes", ("f32",)),
-    ("channel_norm", ("f32",)), ("unary", ("f32", "gelu_erf")), ("spread", ("f64",)),
+    ("channel_norm", ("f32",)), ("unary", ("f32", "gelu_erf")), ("spread", ("f64",)), ("depthwise_steps", ("f32", "silu", "whole")),
 ]  # fmt: skip
 
 
