@@ -129,8 +129,8 @@ def test_all_panes_at_once_leave_the_drawing_room_and_lie_over_nothing(open_page
     expect(page.get_by_test_id("emitted")).to_contain_text("stablehlo.add")
     for width, height in ((1440, 900), (1024, 640), (1100, 760), (900, 800), (620, 900)):
         page.set_viewport_size({"width": width, "height": height})
-        assert overlaps(page, ".upper, .source h2, .source .code, .panes, .emitted .code") == [], (width, height)
-        heights = page.locator(".graph, .source .code, .emitted .code").evaluate_all(
+        assert overlaps(page, ".upper, .source h2, .source .code, .heads, .emitted .code") == [], (width, height)
+        heights = page.locator(".graph, .source .code, .emitted .code, .phases").evaluate_all(
             "all => all.map(e => e.clientHeight)"
         )
         assert heights[0] >= 140, (width, height)
