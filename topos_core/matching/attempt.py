@@ -56,6 +56,9 @@ class Held(NamedTuple):
 
 STRUCTURE, DIGITS, NUMBERS = 0, 1, 2
 
+COEFFICIENT = "the coefficient"
+"""What stands before one term of a sum, where another one has none."""
+
 
 class Attempt:
     """The state of one try. `bound`, `reduced` and `alias` only grow, and shrink back where a choice was wrong.
@@ -264,7 +267,7 @@ class Attempt:
         for pair in pairs:
             if pair is not base:
                 wanted_ratio = pair[1] if base[1] == 1 else pair[1] / base[1]
-                self.equate(quotient(pair[0], base[0]), wanted_ratio, "the coefficient", func)
+                self.equate(quotient(pair[0], base[0]), wanted_ratio, COEFFICIENT, func)
         if wanted is None:
             return factor
         if (

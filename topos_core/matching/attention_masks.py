@@ -108,6 +108,11 @@ def mask_multiplied_and_added(
     return weights_of(difference(q @ k.swapaxes(1, 2) * scale * mask) + bias * weight) @ v
 
 
+def tempered(q: Any, k: Any, v: Any, mask: Any, bias: Any, keep: Any, drop: Any, scale: float) -> Any:
+    """A factor that all keys share, `mask: [b, i]`: a temperature that is a value."""
+    return weights_of(difference(q @ k.swapaxes(1, 2) * scale * mask[:, :, None])) @ v
+
+
 ROLES: Final[Mapping[Callable[..., Any], str]] = {
     keeps: "keeps", keeps_dropped: "keeps", hides: "hides", hides_dropped: "hides", keeps_before_scale: "keeps",
     kept_twice: "keeps", keeps_shifted_twice: "keeps", hides_shifted_twice: "hides",
@@ -146,6 +151,15 @@ CHOOSING_DROPPED: Final = (_dropped(keeps_dropped), _dropped(hides_dropped))
 CHOOSING_SHIFTED: Final = (_chosen(keeps_shifted_twice, FURTHER), _chosen(hides_shifted_twice, FURTHER))
 WEIGHTED: Final = Form(weighted, required=ONE, excluded=LATER, constants=("weight",))
 
+TEMPERED: Final = Lookalike(
+    tempered,
+    "scale-value",
+    "scores with one number in front, known before the run",
+    "scores multiplied by a value that is the same for all keys: q multiplied by it is an input like any other",
+    ONE,
+    FURTHER,
+    labels={"mask": "b i"},
+)
 MULTIPLIED: Final = tuple(
     Lookalike(
         form,

@@ -21,7 +21,8 @@ class Lookalike:
     """A known other formula that is taken for the pattern: what the pattern needs and what stands there instead.
 
     `required` and `excluded` are optional holes that it cannot do without, or does not have; `constants` are numbers that the
-    program chooses beside the term's own.
+    program chooses beside the term's own; `labels` are those of holes, where they are not the term's. Of two that match alike
+    the one listed first is told.
     """
 
     formula: Callable[..., Any]
@@ -31,6 +32,7 @@ class Lookalike:
     required: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
     constants: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

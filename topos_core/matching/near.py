@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from topos_core.matching.attempt import Far
 from topos_core.matching.binding import Found
 from topos_core.matching.core import Keys
 from topos_core.matching.func import DEPTH, digits_of, uncast
+from topos_core.matching.solving import NumberFault
 from topos_core.matching.term import Missed, Recognised
 
 _STRUCTURE: Final = frozenset(("kind", "arity", "extra", "missing", "exponent"))
@@ -118,5 +121,9 @@ def _anchors(keys: Keys, recognised: Recognised, missed: Missed) -> list[int]:
     return recognised.anchors.below(missed.identifier, func, DEPTH) or [kid.func.number for kid in func.kids]
 
 
-def _key(missed: Missed) -> tuple[int, int, int]:
-    return missed.far
+def _key(missed: Missed) -> tuple[Far, float]:
+    """Gives how near a failure is to a match: how far it came, then how near the number is that differs."""
+    fault = missed.failure.expected if missed.code == "constant" else None
+    if not isinstance(fault, NumberFault) or not fault.found * fault.expected > 0:
+        return missed.far, -math.inf
+    return missed.far, -abs(math.log(fault.found / fault.expected))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from topos_core.matching.attempt import Attempt, Failure
+from topos_core.matching.attempt import COEFFICIENT, Attempt, Failure
 from topos_core.matching.core import Keys
 from topos_core.matching.declared import DIFFERENCE
 from topos_core.matching.func import Func, Kid, digits_of
@@ -65,12 +65,18 @@ def _blamed(keys: Keys, missed: Missed) -> Failure:
     if (
         not isinstance(fault, NumberFault)
         or fault.divisor is not None
+        or _is_turned(fault)
         or fault.hole
         or not isinstance(attempt, Attempt)
     ):
         return failure
     blamed = misplaced(attempt, keys, missed.root)
     return failure if blamed is None else failure._replace(expected=blamed, func=attempt.bound[blamed.hole][0])
+
+
+def _is_turned(fault: NumberFault) -> bool:
+    """Says whether two terms of a sum differ in sign alone: a sum stands for a difference, or the other way round."""
+    return fault.what == COEFFICIENT and fault.found == -fault.expected
 
 
 def _place(keys: Keys, missed: Missed, failure: Failure) -> int:
@@ -164,6 +170,9 @@ def _number(keys: Keys, missed: Missed, fault: Any) -> Words:
         other = "other than 0" if fault.found == 0 else "of another sign"
         return Words("constant", f"{fault.what} {other}", _nice(fault.found), {"found": fault.found})
     numbers = {"expected": fault.expected, "found": fault.found}
+    if _is_turned(fault):
+        needed, there = ("a difference", "a sum") if fault.expected < 0 else ("a sum", "a difference")
+        return Words("sign", needed, there, numbers)
     if fault.hole:
         value = _called(keys, fault.hole, missed.attempt.bound[fault.hole][0])
         return Words("constant", f"{value} with no number in front", f"{_nice(fault.found)} in front of it", numbers)

@@ -220,6 +220,7 @@ TERM = Term(
         masks.WEIGHTED,  # else it would take the shift for a mask
     ),
     lookalikes=(
+        masks.TEMPERED,
         *masks.MULTIPLIED,
         Lookalike(
             capped,
@@ -286,7 +287,12 @@ def _multiplied(q: Any, k: Any, v: Any) -> Any:
     return _softmax(q @ k.swapaxes(-1, -2) * 0.5 * np.tri(5, dtype=np.float32)) @ v
 
 
+def _tempered(q: Any, k: Any, v: Any, t: Any) -> Any:
+    return _softmax(q @ k.swapaxes(-1, -2) * t) @ v
+
+
 _HEADS = {"q": "f32[2,3,5,4]", "k": "f32[2,3,5,4]", "v": "f32[2,3,5,4]"}
+_TEMPERED = {**_HEADS, "t": "f32[]"}
 _FEWER = {"q": "f32[2,6,5,4]", "k": "f32[2,2,5,4]", "v": "f32[2,2,5,4]"}
 _ONE_HEAD = {"q": "f32[5,4]", "k": "f32[5,4]", "v": "f32[5,4]"}
 _BATCHES = {"q": "f32[5,6,4]", "k": "f32[5,5,4]", "v": "f32[5,5,4]"}
@@ -310,6 +316,8 @@ PATTERN = Pattern(
     counterexamples=(
         Example("softmax over the queries", _another_axis, _HEADS, "axis-mixed"),
         Example("a mask that is multiplied", _multiplied, _HEADS, "mask-multiplied"),
+        Example("a learnt temperature", _tempered, _TEMPERED, "scale-value"),
+        Example("a learnt temperature of each head", _tempered, {**_TEMPERED, "t": "f32[3,1,1]"}, "scale-value"),
     ),
     term=TERM,
 )  # fmt: skip

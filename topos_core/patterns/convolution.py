@@ -18,7 +18,8 @@ Declines when
 Not recognised
     Channels made one at a time that get a bias or an activation before they are stacked. Folds with movement between their
     steps. Taps among which something else is summed are no convolution of their own: `conv_bn_activation` has them with a
-    bias and a residual, an array of zeros that the sum begins with, say. Taps of several kernel values, one each. Weights
+    bias and a residual, an array of zeros that the sum begins with, say. Taps of several kernel values, one each. Taps that are cut out of
+    `np.roll`, which go on at the other end. Weights
     written as numbers into the sum (0.25 * a + 0.5 * b). Kernels that differ by position. Windows that go through another
     op before the product (a cast: cast the image instead). Products that are padded before they are summed, as a transposed
     convolution by overlapping results is. A batch in two axes with another axis between them is bound at the value that

@@ -34,7 +34,9 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
+from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
+from topos_core.matching.core import Keys
 from topos_core.matching.declared import Form, Term, anchor
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
@@ -125,14 +127,20 @@ def work(tape: Tape, match: Match) -> Work:
     return Work(flops * root.size, root.size, x.bytes, root.bytes)
 
 
+def worth(keys: Keys, attempt: Attempt) -> bool:
+    """Says whether a failure is worth telling: a gate of something else, `x * sigmoid(y)`, was never meant as one."""
+    return attempt.failure is None or attempt.failure.code != "identity"
+
+
 TERM = Term(
     formula=by_erf,
     facts=facts,
     holes={"x": "k"},
     forms=(
         by_erf_distributed, by_complement, by_tanh, by_tanh_distributed, by_tanh_factored, by_tanh_factored_distributed,
-        Form(by_tanh_logistic, silent=True), Form(by_tanh_logistic_factored, silent=True), Form(by_logistic, silent=True), Form(by_logistic_of_exp, silent=True),
+        Form(by_tanh_logistic, silent=True), Form(by_tanh_logistic_factored, silent=True), by_logistic, Form(by_logistic_of_exp, silent=True),
     ),
+    worth=worth,
 )  # fmt: skip
 
 
@@ -164,6 +172,10 @@ def _coarse_root(x: Any) -> Any:
     return 0.5 * x * (1 + erf(x / 1.414))
 
 
+def _coarse_logistic(x: Any) -> Any:
+    return x / (1 + np.exp(-1.7 * x))
+
+
 _X = {"x": "f32[3,7]"}
 
 PATTERN = Pattern(
@@ -184,6 +196,7 @@ PATTERN = Pattern(
     counterexamples=(
         Example("another slope inside tanh", _coarse_slope, _X, "constant"),
         Example("another root inside erf", _coarse_root, _X, "constant"),
+        Example("another factor inside the sigmoid", _coarse_logistic, _X, "constant"),
     ),
     term=TERM,
 )

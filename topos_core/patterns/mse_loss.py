@@ -93,6 +93,10 @@ def _broadcast(x: Any, target: Any) -> Any:
     return ((x - target) ** 2).mean()
 
 
+def _added(x: Any, target: Any) -> Any:
+    return ((x + target) ** 2).mean()
+
+
 _BOTH = {"x": "f32[4,5]", "target": "f32[4,5]"}
 
 PATTERN = Pattern(
@@ -106,6 +110,7 @@ PATTERN = Pattern(
     examples=(Example("mean of a power", _power, _BOTH), Example("axis by axis", _axis_by_axis, _BOTH)),
     counterexamples=(
         Example("divided by n - 1", _fewer, _BOTH),
+        Example("the square of a sum", _added, _BOTH, "sign"),
         Example("a broadcast target", _broadcast, {"x": "f32[5,5]", "target": "f32[5]"}, "axis"),
     ),
     term=TERM,

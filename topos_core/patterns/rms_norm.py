@@ -12,7 +12,8 @@ Declines when
     x is itself centred over the same axes: that is a layer norm.
 
 Not recognised
-    An L2 norm that adds epsilon outside of the root or takes a maximum with it, or has none.
+    An L2 norm that adds epsilon outside of the root or takes a maximum with it, or has none, or
+    whose sum of squares is no mean, `x / sqrt(sum(x^2) + eps)` (it is told, with the number that is missing in front).
 
 Source
     Zhang, Sennrich, Root Mean Square Layer Normalization (arXiv 1910.07467).

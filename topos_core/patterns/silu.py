@@ -183,7 +183,7 @@ def _by_log1p(x: Any) -> Any:
 
 
 def _scaled(x: Any) -> Any:
-    return x / (1 + np.exp(-1.5 * x))
+    return x / (1 + np.exp(-1.25 * x))
 
 
 _X = {"x": "f32[3,7]"}

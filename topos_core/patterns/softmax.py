@@ -14,7 +14,8 @@ Declines when
 
 Not recognised
     Softmax over a concatenation, sums of exponentials that are collected block by block; powers by `exp2` or `e ** x`; two
-    logits taken apart by hand; a sum of f16 powers in f32 (it is told).
+    logits taken apart by hand; a sum of f16 powers in f32 (it is told); powers that a mask is
+    multiplied with before they are divided by their sum.
 
 Source
     Bridle, Probabilistic Interpretation of Feedforward Classification Network Outputs (1990).

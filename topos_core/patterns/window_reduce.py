@@ -20,7 +20,8 @@ Not recognised
     the program count ones), or by counts whose axes are moved behind; averages of overlapping windows taken axis by axis
     (each is one); differences of running sums; averages of windows that are cut out one by one; windows that are cast to
     f64 before they are reduced. Weighted folds (`0.25 * a + 0.5 * b`), a fold one of whose steps another op reads.
-    Reductions of whole axes, and of whole axes together with tiles of another (the statistics of a norm).
+    Reductions of whole axes, and of whole axes together with tiles of another (the statistics of a norm). Pools of powers
+    (an lp pool, `sqrt(sum(x^2))` of each window).
 
 Source
     The window semantics of StableHLO (`stablehlo.reduce_window`).

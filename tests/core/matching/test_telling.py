@@ -122,3 +122,45 @@ def test_every_look_alike_marks_what_differs():
             below.add(held.number)
             todo += [kid.func for kid in held.kids]
         assert func.number in below, one.form
+
+
+@pytest.mark.parametrize(
+    ("function", "specs", "told"),
+    [
+        (
+            lambda x, y: ((x + y) ** 2).mean(),
+            {"x": "f32[4,8]", "y": "f32[4,8]"},
+            "mse loss needs a difference; found a sum",
+        ),
+        (
+            lambda x: x / (1 + np.exp(-1.7 * x)),
+            {"x": "f32[4,8]"},
+            "gelu needs the factor inside exp -1.702; found -1.7",
+        ),
+        (lambda x: x / (1 + np.exp(-1.1 * x)), {"x": "f32[4,8]"}, "silu needs the factor inside exp -1; found -1.1"),
+        (lambda x, y: x / (1 + np.exp(-1.7 * y)), {"x": "f32[4,8]", "y": "f32[4,8]"}, None),
+    ],
+)
+def test_a_wrong_number_is_told_of_the_pattern_whose_number_is_nearest_and_a_wrong_sign_as_such(function, specs, told):
+    _, pool = searched(function, specs)
+    assert [miss.sentence for miss in pool.near_misses] == ([] if told is None else [told])
+
+
+@pytest.mark.parametrize(
+    ("factor", "code"),
+    [
+        ("f32[]", "scale-value"),
+        ("f32[3,1,1]", "scale-value"),
+        ("f32[5,1]", "scale-value"),
+        ("f32[5]", "mask-multiplied"),
+    ],
+)
+def test_a_factor_of_scores_is_a_mask_only_where_it_differs_by_key(factor, code):
+    def function(q, k, v, t):
+        scores = q @ k.swapaxes(-1, -2) * t
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        return powers / powers.sum(-1, keepdims=True) @ v
+
+    heads = dict.fromkeys("qkv", "f32[2,3,5,4]")
+    _, pool = searched(function, {**heads, "t": factor})
+    assert [miss.code for miss in pool.near_misses if miss.pattern == "attention"] == [code]
