@@ -23,6 +23,7 @@ PARTS: Final = (
             "core/plan/",
             "conformance/fusion/",
             "conformance/test_coverage",
+            "conformance/test_quiet",
             "conformance/test_recall",
             "conformance/test_torch_attention",
             "laws/test_attention_",
