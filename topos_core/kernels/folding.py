@@ -13,7 +13,7 @@ def is_usual(factors: np.ndarray) -> bool:
 
     Errors count by the largest result, so that the others may have lost digits.
     """
-    least, most, _ = _limits(factors.dtype)
+    least, most, _ = limits_of(factors.dtype)
     return bool(least <= np.maximum.reduce(np.abs(factors), initial=0.0) <= most)  # NaN is in no range
 
 
@@ -31,7 +31,7 @@ def stand(folded: np.ndarray, rounded: np.ndarray, zero: Callable[[], np.ndarray
 
     A summand may be no larger than a unit of the largest number: it would bring a product back that has overflowed.
     """
-    least, most, unit = _limits(rounded.dtype)
+    least, most, unit = limits_of(rounded.dtype)
     factor, summand = np.maximum.reduce(np.abs(rounded), 1, initial=0.0).tolist()
     if not summand <= unit:
         return False
@@ -47,7 +47,7 @@ def _is_kept(folded: np.ndarray, rounded: np.ndarray, zero: Callable[[], np.ndar
 
 
 @cache
-def _limits(dtype: np.dtype) -> tuple[float, float, float]:
-    """Gives the least and the largest normal number, and a unit in the last place of such a large one."""
+def limits_of(dtype: np.dtype) -> tuple[float, float, float]:
+    """Gives the least and the largest normal number of a float, and a unit in the last place of such a large one."""
     limits = np.finfo(dtype)
     return float(limits.tiny), float(limits.max), float(limits.max * limits.eps)

@@ -34,14 +34,13 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, finder, places
-from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
-from topos_core.matching.core import Keys
 from topos_core.matching.declared import Form, Term, anchor
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.summary import core_facts, evaluated
+from topos_core.patterns.silu import worth
 from topos_core.recording.elementary import erf
 from topos_core.tape.tape import Tape
 
@@ -125,11 +124,6 @@ def work(tape: Tape, match: Match) -> Work:
     x, root = tape.type_of(match.bindings["x"]), tape.type_of(match.root)
     flops = {"none": 4, "tanh": 8, "sigmoid": 3, "sigmoid of exp": 3}[match.facts.options["approximate"]]
     return Work(flops * root.size, root.size, x.bytes, root.bytes)
-
-
-def worth(keys: Keys, attempt: Attempt) -> bool:
-    """Says whether a failure is worth telling: a gate of something else, `x * sigmoid(y)`, was never meant as one."""
-    return attempt.failure is None or attempt.failure.code != "identity"
 
 
 TERM = Term(

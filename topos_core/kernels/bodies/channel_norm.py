@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from topos_core.kernels.folding import limits_of
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import NORM
 from topos_core.kernels.vocabulary.emitter import Emitter
@@ -23,9 +24,10 @@ from topos_core.kernels.vocabulary.memory import (
     within,
 )
 from topos_core.kernels.vocabulary.rows import row_map
-from topos_core.kernels.vocabulary.scalar import SCALARS, normal
+from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.totals import row_totals
+from topos_core.tape.type import numpy_dtype
 
 get = reader(NORM)
 INFINITY = float("inf")
@@ -42,7 +44,7 @@ def kernel(host: Host, dtype: str) -> Any:
     add_up_spread = row_totals(host, scalar, spread_terms, 2)
     normalise = row_map(host, scalar, (1,), normalised, values=3, streams=True)
     affine = row_map(host, scalar, (1,), lambda emitter, operands: emitter.fma(*operands), values=2)
-    run, (least, most) = RUN, normal(dtype)
+    run, (least, most, _) = RUN, limits_of(numpy_dtype(dtype))
 
     def norm(args, worker):  # type: ignore[no-untyped-def]
         outer, channels, inner = get(args, "outer"), get(args, "channels"), get(args, "inner")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from topos_core.kernels.bodies.channel_norm import INFINITY, normalised, spread_terms
+from topos_core.kernels.folding import limits_of
 from topos_core.kernels.host import Host
 from topos_core.kernels.vocabulary.blocks import ROWS
 from topos_core.kernels.vocabulary.memory import (
@@ -21,9 +22,10 @@ from topos_core.kernels.vocabulary.memory import (
     within,
 )
 from topos_core.kernels.vocabulary.rows import row_map
-from topos_core.kernels.vocabulary.scalar import SCALARS, normal
+from topos_core.kernels.vocabulary.scalar import SCALARS
 from topos_core.kernels.vocabulary.sharing import take
 from topos_core.kernels.vocabulary.totals import row_totals
+from topos_core.tape.type import numpy_dtype
 
 get = reader(ROWS)
 RUN = 8192  # elements that are summed before a double takes over
@@ -38,7 +40,7 @@ def kernel(host: Host, dtype: str) -> Any:
     add_up_spread = row_totals(host, scalar, spread_terms, 2)
     normalise = row_map(host, scalar, (1,), normalised, values=3, streams=True)
     affine = row_map(host, scalar, (1,), lambda emitter, operands: emitter.fma(*operands), values=2)
-    run, (least, most) = RUN, normal(dtype)
+    run, (least, most, _) = RUN, limits_of(numpy_dtype(dtype))
 
     def norm(args, worker):  # type: ignore[no-untyped-def]
         sums = get(args, "scratch") + worker * get(args, "slot_bytes")

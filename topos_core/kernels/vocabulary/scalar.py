@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-import numpy as np
 from llvmlite import ir
 from numba.core import types
 
@@ -43,9 +42,3 @@ SCALARS: Final = {
         )
     },
 }  # fmt: skip
-
-
-def normal(name: str) -> tuple[float, float]:
-    """Gives the least and the largest normal number of a float."""
-    limits = np.finfo(np.float32 if name == "f32" else np.float64)
-    return float(limits.tiny), float(limits.max)
