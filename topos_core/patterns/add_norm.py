@@ -12,7 +12,8 @@ Declines when
 
 Differs from the recorded ops
     Where scale is infinite and the recorded ops fold it (`x * k + (shift - mean * k)`): the kernel centres first and gives an
-    infinity for a recorded NaN.
+    infinity for a recorded NaN. Where a row's mean is large beside its spread, what rounding took from each sum counts: a row of
+    1e20 + y gives the norm of y, and 0 as recorded, in f64 as in f32. The sum itself is rounded as recorded.
 
 Not recognised
     A sum with a broadcast operand (a bias), a sum of three, a sum or mean over a stack of the two, a scaled residual, a

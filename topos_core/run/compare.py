@@ -46,6 +46,8 @@ NEAR_ZERO: Final = 2.0**-10
 """Values below this share of an output's largest are not counted in ulps: beside 0 any difference is millions of them."""
 NARROWER: Final = 2.0**-29
 """f64's epsilon over f32's."""
+MOVED: Final = {**HALF_ULP, "f64": 2.0**-52}
+"""How far what goes in moves: f64 by a unit, since half of one would be rounded away."""
 
 
 def compare(
@@ -109,7 +111,7 @@ def judge(
                 short = _estimates(tape, inputs, parameters, recorded)
             least = short[at] if short is not None and recorded[at].dtype == np.float64 else 0.0
             differences[at] = judged = _judged(found, outputs[at], recorded[at], wide[at], least)
-            if judged.judgement == "outside" and dtype_name(recorded[at].dtype) in NARROW:
+            if judged.judgement == "outside" and dtype_name(recorded[at].dtype) in FLOATS:
                 if movement is None:
                     movement = _movements(tape, inputs, parameters, wide)
                 differences[at] = _by_rounding(judged, movement[at])
@@ -277,12 +279,12 @@ def _by_rounding(found: Difference, moved: float) -> Difference:
 def _movements(
     tape: Tape, inputs: Sequence[np.ndarray], parameters: Parameters | None, exact: Sequence[np.ndarray]
 ) -> list[float]:
-    """Gives how far each output of the program in float64 moves where all that goes in moves by half a unit in its last place."""
+    """Gives how far each output of the program in float64 moves where all that goes in moves by half a unit in its last place, or f64's one."""
     random = np.random.default_rng(0)
     wide, largest = widened(tape), [0.0] * len(exact)
 
     def other(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        return moved(widen_array(array), HALF_ULP.get(str(dtype_name(dtype)), 0.0), random)
+        return moved(widen_array(array), MOVED.get(str(dtype_name(dtype)), 0.0), random)
 
     for _ in range(TRIALS):
         defaults = {value: other(array, array.dtype) for value, array in tape.defaults.items()}

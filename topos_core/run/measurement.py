@@ -28,8 +28,8 @@ class Difference:
             errors against the program in float64 did; `float32`, so for an f64 output, whose interpreter error is
             estimated from the program in f32; `rounding`, so where the interpreter is nearer to float64 than the rounding
             of what goes in would let anybody be for sure.
-        moved: How far the program in float64 moves where all that goes in moves by half a unit in the last place; None where it was
-            not needed.
+        moved: How far the program in float64 moves where all that goes in moves by half a unit in the last place, f64 by one; None
+            where it was not needed.
     """
 
     output: int

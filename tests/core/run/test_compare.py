@@ -205,6 +205,30 @@ def test_a_sum_that_cancels_may_be_as_far_off_as_the_rounding_of_what_goes_in_ta
     assert found.to_json()["outputs"][0]["moved"] == output.moved
 
 
+def attention_of_equal_keys():
+    """Scores of 1e20 that differ by rounding alone: which key is seen is chance, in f32 too."""
+    plan, given = planned(lambda q, k, v: nn.attention(q, k, v), *(tp.f64[1, 2, n, 16] for n in (5, 130, 130)))
+    return plan, [given[0].astype("f8"), np.full((1, 2, 130, 16), 1e20), given[2].astype("f8")]
+
+
+def add_norm_of_large_sums():
+    plan, (x, y) = planned(lambda x, y: nn.layer_norm(x + y), tp.f64[7, 33], tp.f64[7, 33])
+    return plan, [np.full(x.shape, 1e20), y.astype("f8")]
+
+
+@pytest.mark.parametrize("made", [attention_of_equal_keys, add_norm_of_large_sums])
+def test_an_f64_output_may_be_as_far_off_as_the_rounding_of_what_goes_in_takes_it(made):
+    plan, given = made()
+    assert len(plan.taken) == 1
+    (output,) = compare(plan, given).outputs
+    assert output.home_error > 4 * output.interpreter_error
+    assert (output.judgement, output.rule) == ("inside", "rounding")
+    recorded = interpret(plan.tape, given)
+    (wrong,) = judge(plan, [recorded[0] + 1e3], recorded, given).outputs
+    assert wrong.judgement == "outside"
+    assert 0.0 < wrong.moved < 1e2
+
+
 @pytest.mark.parametrize("given", [False, True])
 def test_parameters_move_as_inputs_do(given):
     weight = np.full((1, 128), 2.0**20, np.float32)
