@@ -28,6 +28,8 @@ SYMBOL: Final = "topos_kernel"
 _RUNTIME: Final = re.compile(r"@((?:numba_|NRT_|Py)\w+)")
 """What numba's and Python's runtimes define: where it is not there, a loaded kernel that needs it jumps to nowhere."""
 _DECLARES: Final = re.compile(r"^declare | = external ")
+SOURCES: Final = ("kernels/*.py", "kernels/vocabulary/*.py", "kernels/bodies/*.py", "matching/expression.py", "ops/erf.py")
+"""What decides about generated code, in the package: the generators, and what they read of other modules (the formula of erf)."""
 
 
 class Loaded(NamedTuple):
@@ -199,7 +201,7 @@ def _digest(target: Host) -> str:
     digest = hashlib.sha256(target.key.encode())
     for package in ("numba", "llvmlite"):
         digest.update(f"{package} {version(package)}".encode())
-    folder = Path(__file__).parent
-    for path in sorted((*folder.glob("*.py"), *folder.glob("vocabulary/*.py"), *folder.glob("bodies/*.py"))):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    package = Path(__file__).parents[1]
+    for path in sorted(path for source in SOURCES for path in package.glob(source)):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:32]

@@ -12,6 +12,10 @@ Why it pays
 Declines when
     Nothing of its own: it stands on `convolution` and declines with it.
 
+Differs from the recorded ops
+    Where the factor of a batch norm is infinite (its scale, or a variance of minus epsilon) and the recorded ops fold it
+    (`x * k + (shift - mean * k)`): the kernel centres first and gives an infinity for a recorded NaN.
+
 Not recognised
     A residual between the two. Several results per channel with nothing between the two that puts them in one axis. A pointwise layer written as a product over the last axis, or as a bare product of bare results: that is `linear`. Pointwise
     convolutions with groups or a stride.

@@ -12,6 +12,10 @@ Why it pays
 Declines when
     Nothing of its own: it stands on its parts and declines with them.
 
+Differs from the recorded ops
+    As its `attention` does: values are added up with weights that are divided by their sum last, so that values near the largest
+    number may overflow, and a scale on q or k is applied to their product.
+
 Not recognised
     A norm or a rotary embedding between projection and scores, keys and values from two different sequences, projections
     that are the identity, heads computed one by one (with weights of their own, or cut out of one product for all: each one's

@@ -1,3 +1,4 @@
+import ast
 import os
 import shutil
 import stat
@@ -12,6 +13,8 @@ from topos_core.kernels import library
 from topos_core.kernels.host import describe, host
 from topos_core.kernels.library import load_or_compile
 from topos_core.kernels.object_store import ObjectStore, private_folder
+
+PACKAGE = Path(library.__file__).parents[1]
 
 
 def test_what_is_kept_comes_back_and_the_folder_is_the_users_alone(tmp_path):
@@ -110,13 +113,46 @@ def test_processes_that_meet_in_one_folder_keep_and_read_whole_files(tmp_path):
     assert [child.wait(120) for child in children] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("changed", ["bodies/planes.py", "vocabulary/memory.py", "launch.py", "bodies/another.py"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "kernels/bodies/planes.py", "kernels/vocabulary/memory.py", "kernels/launch.py", "kernels/bodies/another.py",
+        "ops/erf.py",
+    ],
+)  # fmt: skip
 def test_code_of_another_generator_is_not_found(tmp_path, monkeypatch, changed):
-    folder = tmp_path / "kernels"
-    shutil.copytree(Path(library.__file__).parent, folder)
-    monkeypatch.setattr(library, "__file__", str(folder / "library.py"))
+    package = tmp_path / "topos_core"
+    for folder in ("kernels", "ops", "matching"):
+        shutil.copytree(PACKAGE / folder, package / folder)
+    monkeypatch.setattr(library, "__file__", str(package / "kernels" / "library.py"))
     before = library._digest.__wrapped__(host())
     assert library._digest.__wrapped__(host()) == before
-    with (folder / changed).open("a") as file:
+    with (package / changed).open("a") as file:
         file.write("# another one\n")
     assert library._digest.__wrapped__(host()) != before
+
+
+def test_whatever_generators_import_of_ours_is_part_of_the_key():
+    hashed = {path for source in library.SOURCES for path in PACKAGE.glob(source)}
+    todo = [*PACKAGE.glob("kernels/bodies/*.py"), *PACKAGE.glob("kernels/vocabulary/*.py")]
+    seen, beside = set(todo), set()
+    while todo:
+        for path in imported(todo.pop()):
+            if path.parent != PACKAGE / "kernels":
+                beside.add(path)
+            elif path not in seen:
+                seen.add(path)
+                todo.append(path)
+    assert PACKAGE / "ops" / "erf.py" in beside
+    # a dtype's width in bytes has one meaning
+    assert (seen | beside) - hashed <= {PACKAGE / "tape" / "type.py"}
+
+
+def imported(path):
+    """Gives the modules of ours that a module imports as it is loaded."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("topos_core."):
+            for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
+                found = PACKAGE.parent.joinpath(*name.split(".")).with_suffix(".py")
+                if found.exists():
+                    yield found
