@@ -28,7 +28,13 @@ SYMBOL: Final = "topos_kernel"
 _RUNTIME: Final = re.compile(r"@((?:numba_|NRT_|Py)\w+)")
 """What numba's and Python's runtimes define: where it is not there, a loaded kernel that needs it jumps to nowhere."""
 _DECLARES: Final = re.compile(r"^declare | = external ")
-SOURCES: Final = ("kernels/*.py", "kernels/vocabulary/*.py", "kernels/bodies/*.py", "matching/expression.py", "ops/erf.py")
+SOURCES: Final = (
+    "kernels/*.py",
+    "kernels/vocabulary/*.py",
+    "kernels/bodies/*.py",
+    "matching/expression.py",
+    "ops/erf.py",
+)
 """What decides about generated code, in the package: the generators, and what they read of other modules (the formula of erf)."""
 
 
@@ -201,7 +207,7 @@ def _digest(target: Host) -> str:
     digest = hashlib.sha256(target.key.encode())
     for package in ("numba", "llvmlite"):
         digest.update(f"{package} {version(package)}".encode())
-    package = Path(__file__).parents[1]
-    for path in sorted(path for source in SOURCES for path in package.glob(source)):
-        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    root = Path(__file__).parents[1]
+    for path in sorted(path for source in SOURCES for path in root.glob(source)):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:32]
