@@ -13,7 +13,7 @@ from typing import Final
 
 from topos_core.matching.context import Context
 from topos_core.ops.catalog import definitions
-from topos_core.tape.leading import leading
+from topos_core.tape.leading import leads_out
 from topos_core.tape.op import Op
 
 LIMIT: Final = 64
@@ -55,7 +55,7 @@ class Tables:
     def __post_init__(self) -> None:
         tape = self.context.tape
         self.results = frozenset(tape.results)
-        self.leads = leading(tape, tape.results)
+        self.leads = tape.once(leads_out)
 
     def is_still(self, value: int) -> bool:
         """Says whether an op is movement that keeps every position: axes of extent 1 come and go."""

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from topos_core.errors import InternalError
 from topos_core.ops.catalog import definitions
-from topos_core.tape.leading import leading
+from topos_core.tape.leading import leads_on
 from topos_core.tape.tape import Tape
 
 MOVES = frozenset(("movement", "source"))
@@ -30,7 +30,7 @@ class Region(NamedTuple):
 def live_readers(tape: Tape) -> list[list[int]]:
     """Lists the live readers of every value: an op whose result leads to no observation reads nothing. Linear."""
     readers: list[list[int]] = [[] for _ in tape.ops]
-    live = leading(tape, (*tape.results, *[observation.value for observation in tape.observations]))
+    live = tape.once(leads_on)
     for value in compress(range(len(live)), live):
         for operand in tape.ops[value][1]:
             readers[operand].append(value)

@@ -56,14 +56,14 @@ class Met:
 
 
 class Reach:
-    """How far a try has read: the last reading, what was met by then, and what was read next.
+    """How far a try has read: the number of the last reading, what was met by then, and what was read next.
 
     Tries of several templates at one function read the same functions in the same order for a while, and share these.
     """
 
     __slots__ = ("met", "next", "reading")
 
-    def __init__(self, reading: tuple[int, ...], met: Met) -> None:
+    def __init__(self, reading: int, met: Met) -> None:
         self.reading, self.met = reading, met
         self.next: dict[int, Reach] = {}  # by the place of the function that is read
 
@@ -72,10 +72,11 @@ _NUMBERS: Final = count()
 
 
 class Locals:
-    """Numbers for local structures; equal where a try can tell no difference. No two tables share a number."""
+    """Numbers for local structures and for readings; equal where a try can tell no difference. No two tables share a number."""
 
     def __init__(self) -> None:
         self._known: dict[Any, int] = {}
+        self._readings: dict[tuple[int, ...], int] = {}
 
     def read(self, func: Func) -> None:
         """Gives a function the number of its local structure: all that a try can read of it, but for which functions its
@@ -102,7 +103,7 @@ class Locals:
             if func.local < 0:
                 self.read(func)
             met = Met.of(func)
-            func.first = Reach(met.reading(func), met)
+            func.first = self._reach(met, func)
         first: Reach = func.first
         return first
 
@@ -114,8 +115,11 @@ class Locals:
             func = met.order[place]
             if func.local < 0:
                 self.read(func)
-            following = reach.next[place] = Reach(met.reading(func), met)
+            following = reach.next[place] = self._reach(met, func)
         return following
+
+    def _reach(self, met: Met, func: Func) -> Reach:
+        return Reach(self._readings.setdefault(met.reading(func), next(_NUMBERS)), met)
 
 
 def extents(func: Func, place: int) -> tuple[int, ...]:

@@ -8,13 +8,12 @@ of it is arithmetic on arrays; the costs per op are those of one dictionary look
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from topos_core.matching.uses import content, live
-from topos_core.tape.op import Op
+from topos_core.tape.leading import live
+from topos_core.tape.signs import signs
 from topos_core.tape.tape import Tape
 
 GRAM: Final = 16
@@ -60,7 +59,7 @@ class Rows(NamedTuple):
 def rows(tape: Tape) -> Rows:
     """Reads a tape into arrays. Linear."""
     known: dict[Any, int] = {}
-    alive = live(tape)
+    alive = tape.once(live)
     read = [0] * len(tape.ops)
     operands: list[int] = []
     first = [0]
@@ -76,19 +75,18 @@ def rows(tape: Tape) -> Rows:
         *((o.value, o.kind) for o in tape.observations),
     ):
         watched[value] = (*watched.get(value, ()), kind)
-    names, signs = tape.names, []
+    names, kinds = tape.names, []
+    told = tape.once(signs)
     for value, op in enumerate(tape.ops):
-        name, reads, attributes, type_, _ = op
-        told = (tuple(attributes.values()) if name not in _TOLD_APART else _attributes(op)) if attributes else None
-        key: Any = (name, type_, len(reads), told, value in alive, read[value])
-        if not reads:
+        key: Any = (told[value], value in alive, read[value])
+        if not op[1]:
             key = (*key, watched.get(value), (value in names, value in tape.defaults, tape.ranges.get(value)))
         elif value in watched or value in names:
             key = (*key, watched.get(value), value in names)
-        signs.append(known.setdefault(key, value))
+        kinds.append(known.setdefault(key, value))
     sources = [op.name in SOURCES for op in tape.ops]
     return Rows(
-        np.array(signs, np.int64),
+        np.array(kinds, np.int64),
         np.array(first, np.int64),
         np.array(operands, np.int64),
         np.array(sources),
@@ -164,12 +162,3 @@ def _periods(signs: np.ndarray) -> list[int]:
     same = grams[order[1:]] == grams[order[:-1]]
     gaps, often = np.unique((order[1:] - order[:-1])[same], return_counts=True)
     return [int(gaps[k]) for k in np.argsort(-often, kind="stable")[:GAPS]]
-
-
-def _attributes(op: Op) -> Any:
-    attributes: Mapping[str, Any] = op.attributes
-    return content(attributes["value"]) if op.name == "constant" else repr(sorted(attributes.items()))
-
-
-_TOLD_APART: Final = frozenset(("constant", "pad", "opaque"))
-"""Told otherwise than by their attributes' values: a fill of -0.0 is none of 0.0, and a foreign op may hold anything."""

@@ -6,14 +6,13 @@ use. Twins count once, dead ops are nobody's reader, and movement or a factor pa
 
 from __future__ import annotations
 
-import hashlib
-from itertools import compress
 from typing import Any, Final
 
 import numpy as np
 
-from topos_core.tape.leading import leading
+from topos_core.tape.leading import live
 from topos_core.tape.op import Op
+from topos_core.tape.signs import signs
 from topos_core.tape.tape import Tape
 
 COMMUTES: Final = frozenset(("add", "mul", "maximum", "minimum", "and", "or", "xor"))
@@ -22,8 +21,6 @@ ONE_OPERAND_MOVEMENT: Final = frozenset(
 )
 _PASSES: Final = frozenset(("neg", "gather", "mul", "div"))
 _NEVER_TWINS: Final = frozenset(("input", "parameter", "opaque"))
-_TOLD_APART: Final = COMMUTES | {"constant", "pad"}
-"""Ops that are told otherwise than by their operands in order and their attributes."""
 
 
 class Uses:
@@ -41,7 +38,7 @@ class Uses:
     __slots__ = ("constant", "count", "live", "number", "source", "splat")
 
     def __init__(self, tape: Tape) -> None:
-        self.live = live(tape)
+        self.live = tape.once(live)
         self.number: list[int] = []
         self.source: list[int] = []
         self.splat: list[bool] = []
@@ -51,16 +48,15 @@ class Uses:
         roots: list[int] = []
         counted: set[int] = set()
         numbers, sources, splats, constants, alive = self.number, self.source, self.splat, self.constant, self.live
-        at = numbers.__getitem__
+        at, told = numbers.__getitem__, tape.once(signs)
         for value, op in enumerate(tape.ops):
-            name, operands, attributes, kind, _ = op
+            name, operands, _, _, _ = op
             if name in _NEVER_TWINS:
                 number = value
-            elif name in _TOLD_APART:
-                number = known.setdefault(self._key(op), value)
+            elif name in COMMUTES:
+                number = known.setdefault((told[value], *sorted(map(at, operands))), value)
             else:
-                told = tuple(attributes.values()) if attributes else ()
-                number = known.setdefault((name, *map(at, operands), told, kind), value)
+                number = known.setdefault((told[value], *map(at, operands)), value)
             numbers.append(number)
             if name in ONE_OPERAND_MOVEMENT:
                 through: int | None = operands[0]
@@ -82,16 +78,6 @@ class Uses:
                     counts[roots[operand]] += 1
         self.count = [counts[root] for root in roots]
 
-    def _key(self, op: Op) -> Any:
-        numbers, name = self.number, op.name
-        if name == "constant":
-            return name, op.type, content(op.attributes["value"])
-        operands = [numbers[operand] for operand in op.operands]
-        if name == "pad":  # a fill of -0 equals one of 0, and is another number
-            return name, *operands, repr(op.attributes), op.type
-        operands.sort()
-        return name, *operands, tuple(op.attributes.values()), op.type
-
     def _through(self, op: Op) -> int | None:
         """Gives the operand that an op only scales, or picks from."""
         if op.name == "neg":
@@ -107,21 +93,6 @@ class Uses:
         return None
 
 
-def live(tape: Tape) -> frozenset[int]:
-    """Collects the values that a result or an observation needs."""
-    marked = leading(tape, (*tape.results, *[observation.value for observation in tape.observations]))
-    return frozenset(compress(range(len(marked)), marked))
-
-
 def _is_splat(op: Op) -> bool:
     value = op.attributes["value"]
     return not (isinstance(value, np.ndarray) and value.ndim)
-
-
-def content(value: Any) -> Any:
-    """Gives what tells a constant from others of its type: its bits, or their digest."""
-    if isinstance(value, np.generic):
-        return (), value.tobytes()
-    array = np.asarray(value)
-    data = array.tobytes()
-    return (array.shape, data) if len(data) <= 64 else (array.shape, hashlib.blake2b(data, digest_size=16).digest())

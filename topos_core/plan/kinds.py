@@ -7,11 +7,12 @@ operands. No two networks have many of those: blocks repeat, and within a block 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from topos_core.cost.memory import Placed, Placement, place
 from topos_core.matching.tuples import new_tuple
 from topos_core.tape.op import Op
+from topos_core.tape.signs import signs
 from topos_core.tape.tape import Tape
 
 
@@ -45,14 +46,15 @@ def kinds(tape: Tape) -> Kinds:
     found = Kinds([], [], [], [])
     of, bases, placements = found.of, found.bases, found.placements
     numbers: dict[Any, int] = {}
+    told = tape.once(signs)
     lies: dict[Any, int] = {}
     lie_of: list[int] = []  # by kind: equal where type and strides are
     lie: list[int] = []  # by value
+    at = lie.__getitem__
     viewed: list[bool] = []  # by kind: whether its values lie in their operand's buffer
     for value, op in enumerate(tape.ops):
-        name, operands, attributes, kind, _ = op
-        told = _told(op, value) if attributes else None
-        key = name, kind, told, *[lie[operand] for operand in operands]
+        name, operands, _, kind, _ = op
+        key = (told[value], *map(at, operands)) if name not in _TOLD_APART else _told(op, value)
         number = numbers.get(key)
         if number is None:
             number = numbers[key] = len(placements)
@@ -67,8 +69,11 @@ def kinds(tape: Tape) -> Kinds:
     return found
 
 
+_TOLD_APART: Final = frozenset(("constant", "opaque"))
+
+
 def _told(op: Op, value: int) -> Any:
-    """Gives what an op's attributes tell of its cost; a foreign op may hold anything and is a kind of its own."""
+    """Tells a constant by its type alone; a foreign op may hold anything and is a kind of its own."""
     if op.name == "constant":
-        return getattr(op.attributes["value"], "ndim", 0) > 0
-    return value if op.name == "opaque" else tuple(op.attributes.values())
+        return "constant", op.type, getattr(op.attributes["value"], "ndim", 0) > 0
+    return "opaque", value

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from topos_core.matching.match import Match
 from topos_core.matching.tuples import new_tuple
 from topos_core.plan.request import Request
-from topos_core.tape.leading import leading
+from topos_core.tape.leading import leading, leads_on, leads_out
 from topos_core.tape.tape import Observation, Tape
 
 
@@ -40,9 +40,8 @@ class Reading:
 def reading(tape: Tape, users: Sequence[Sequence[int]]) -> Reading:
     """Collects the tape's own readers. Linear."""
     rows = _rows(tape, tape.observations, frozenset())
-    leads_out = leading(tape, tape.results)
-    alive = leads_out if all(leads_out[value] for value in rows) else leading(tape, (*rows, *tape.results))
-    return Reading(tape.observations, rows, frozenset(rows), frozenset(), leads_out, alive, users)
+    out, alive = tape.once(leads_out), tape.once(leads_on)
+    return Reading(tape.observations, rows, frozenset(rows), frozenset(), out, alive, users)
 
 
 def asked(tape: Tape, own: Reading, request: Request) -> Reading:

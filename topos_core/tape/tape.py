@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from topos_core.tape.op import Op
 from topos_core.tape.span import Location
 from topos_core.tape.type import TensorType
+
+T = TypeVar("T")
 
 ObservationKind = Literal["output", "observe", "print", "item", "hook", "kept"]
 
@@ -81,6 +83,14 @@ class Tape:
     defaults: Mapping[int, np.ndarray] = field(default_factory=dict)
     ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+    _made: dict[Callable[[Tape], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, build: Callable[[Tape], T]) -> T:
+        """Gives what `build` makes of this tape, made once and kept with it; not to be changed by who asks."""
+        if build not in self._made:
+            self._made[build] = build(self)
+        known: T = self._made[build]
+        return known
 
     def type_of(self, value: int) -> TensorType:
         """Gives the type of a value."""
