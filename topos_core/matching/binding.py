@@ -18,6 +18,7 @@ from topos_core.matching.rows import Rows, rows_of
 from topos_core.matching.solving import close
 from topos_core.matching.symbol import Coefficient, Symbol
 from topos_core.matching.template import COUNT, Template
+from topos_core.matching.tuples import new_tuple
 
 _SAME: Final = 1e-11
 _NOISE: Final = 1e-14
@@ -138,9 +139,8 @@ class Found:
         if not apart:
             shown_labels = {labels[digit]: extent for extent, digit, _ in flat}
             if len(shown_labels) == len(flat):  # each in one piece
-                return Layout(
-                    tuple(shown_labels.values()), tuple([roles[label] for label in shown_labels]), (0,) * len(flat)
-                )
+                own_roles = tuple([roles[label] for label in shown_labels])
+                return new_tuple(Layout, (tuple(shown_labels.values()), own_roles, (0,) * len(flat)))
         parts: list[tuple[int, str, tuple[int, int]]] = []
         ranks: dict[str, list[tuple[int, int]]] = {}  # of every part, by label
         for extent, digit, weight in flat:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from topos_core.matching.affine import NOWHERE, Digits, lone
 from topos_core.matching.facts import ConvolutionFacts, Window
 from topos_core.matching.form import Form
 from topos_core.matching.image import image_roles
 from topos_core.matching.kernel_layout import KernelSteps, kernel_layout
 from topos_core.matching.layout import Piece, Row, build, usual
+from topos_core.matching.view import View, is_whole
 from topos_core.matching.window import Axis, Difference, Operand, Reading, flipped, read_axis, whole_axes
 from topos_core.tape.tape import Tape
 
@@ -59,6 +61,34 @@ def is_linear(form: Form) -> bool:
         if len(mine) > 2 and not is_channel:
             return False  # a pointwise convolution has an axis behind its channel
     return True
+
+
+def is_linear_product(a: View, b: View) -> bool:
+    """Says whether `is_linear` holds of a matrix product because its operands show it: every axis of what they read is one
+    digit, and the last one is summed. It spares the form of most products.
+    """
+    for x, y in zip(a.axes[:-2], b.axes[:-2], strict=True):
+        if len(x) != len(y) or any(one.extent != other.extent for one, other in zip(x, y, strict=True)):
+            return False  # digits that the other operand cuts
+    return _ends_summed(a, a.axes[-1]) and _ends_summed(b, b.axes[-2])
+
+
+def _ends_summed(view: View, summed: Digits) -> bool:
+    sizes = view.base_shape
+    if any(view.offsets) or not is_whole(view):
+        return False
+    left = set(range(len(sizes)))
+    for row in view.axes:
+        for extent, coefficients in row:
+            place = lone(coefficients)
+            if place == NOWHERE:
+                continue
+            if place not in left or extent != sizes[place]:
+                return False
+            left.remove(place)
+    if any(sizes[place] != 1 for place in left):
+        return False
+    return len(sizes) <= 2 or any(lone(digit.coefficients) == len(sizes) - 1 for digit in summed)
 
 
 def read_convolution(tape: Tape, form: Form, reading: Reading) -> Convolution | Difference | None:

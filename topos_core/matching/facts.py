@@ -20,9 +20,8 @@ from topos_core.matching.view import View
 Sides = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How to look at a value: reshape to `shape`, then axis k plays `roles[k]`.
+class Layout(NamedTuple):
+    """How to look at a value: reshape to `shape`, then axis k plays `roles[k]`. A NamedTuple because a match makes several.
 
     `rank` orders the axes of one role: among axes of equal role the one with the smaller `rank` is more significant.
     """

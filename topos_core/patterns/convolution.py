@@ -33,6 +33,7 @@ Source
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.matching.closure import common_chain, interior
-from topos_core.matching.convolution import STEPS, Convolution, is_linear, read_convolution
+from topos_core.matching.convolution import STEPS, Convolution, is_linear, is_linear_product, read_convolution
 from topos_core.matching.facts import ConvolutionFacts
 from topos_core.matching.form import Form, OffGrid
 from topos_core.matching.formula import Arrays, convolve
@@ -60,8 +61,13 @@ IDENTIFIER = "convolution"
 
 def find(context: Context, root: int) -> Match | NearMiss | None:
     """Tries to read a sum of products as a convolution."""
-    if context.op(root).name == "concat" and context.is_piece(root):
+    op = context.op(root)
+    if op.name == "concat" and context.is_piece(root):
         return None
+    if op.name == "matmul":
+        views = [context.view(operand) for operand in op.operands]
+        if is_linear_product(*views):
+            return _stacked_off_grid(context, root, [view.base for view in views])
     form = context.form(root)
     if isinstance(form, OffGrid):
         if not form.is_product or not slides(form.views, form.ranks):
@@ -73,7 +79,7 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
     if not form.is_product or form.operation != "sum":
         return None
     if is_linear(form):
-        return _stacked_off_grid(context, root, form)
+        return _stacked_off_grid(context, root, form.bases)
     reading = read_form(form)
     answer = read_convolution(context.tape, form, reading)
     told = None
@@ -84,7 +90,7 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
     if told is not None:  # a pad of something else than 0 stays an op, and the windows are those of the padded image
         return told if answer is None else replace(_match(context, root, answer), stopped=(told,))
     if answer is None or answer.pointwise:
-        miss = _stacked_off_grid(context, root, form)
+        miss = _stacked_off_grid(context, root, form.bases)
         if miss is not None or answer is None:
             return miss
     return _match(context, root, answer)
@@ -159,9 +165,9 @@ def _off_grid(root: int, at: int, terms: int, found: str) -> NearMiss:
     )  # fmt: skip
 
 
-def _stacked_off_grid(context: Context, root: int, form: Form) -> NearMiss | None:
+def _stacked_off_grid(context: Context, root: int, bases: Sequence[int]) -> NearMiss | None:
     """Answers for stacked slices of one value that became no digit: almost a window."""
-    for base in form.bases:
+    for base in bases:
         op = context.op(base)
         if op.name != "concat" or len(op.operands) < 3:
             continue

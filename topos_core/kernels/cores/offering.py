@@ -9,6 +9,7 @@ from topos_core.cost.work import Work
 from topos_core.kernels.envelopes import envelope, unmeasured
 from topos_core.kernels.kernel import NO_STAGES, Decline, Offer, Stages, Terms
 from topos_core.matching.match import Match
+from topos_core.matching.tuples import new_tuple
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import FLOATS
 
@@ -71,7 +72,7 @@ def offer_core(
         read += tape.ops[value].type.bytes
     # a strided copy moves elements one by one: it costs as much as several dense ones
     moved = between + (8 * root.bytes if copied else 0)
-    work = Work(flops, transcendentals, read + moved, root.bytes + moved)
+    work = new_tuple(Work, (flops, transcendentals, read + moved, root.bytes + moved))
     return Offer(
         kernel=kernel, work=work, exact=False, envelope=measured, efficiency=efficiency,
         temporary_bytes=between if held is None else held, calls=calls, stages=stages,
