@@ -106,7 +106,7 @@ def main(sizes: list[int]) -> None:
                 measured(
                     f"{name}{' repeated' if repeats else ''}",
                     recorded(name, least, repeats),
-                    3 if least <= 12000 else 1,
+                    5 if least <= 12000 else 1,
                 )
 
 

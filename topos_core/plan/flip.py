@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 
-from topos_core.cost.machine import Machine
-from topos_core.cost.roofline import Predicted, kernel_seconds
+from topos_core.cost.roofline import Predicted
 from topos_core.kernels.kernel import Offer
 from topos_core.plan.decision import Flip, Number
 
 
-def flip(offer: Offer, seconds: float, dtype: str, machine: Machine) -> Flip | None:
-    """Solves `kernel_seconds` for the one term that has to change least, as a factor, until a kernel takes so many seconds.
+def flip(offer: Offer, seconds: float, now: Predicted) -> Flip | None:
+    """Solves `kernel_seconds`, which says `now`, for the one term that has to change least, as a factor, until a kernel takes so
+    many seconds.
 
     Gives None where neither a kernel that reaches the roofline nor one that starts in no time would take less.
     """
-    now = kernel_seconds(offer.work, dtype, machine, offer.efficiency, offer.calls)
     run = _running(now)
     found: list[tuple[float, Flip]] = []
     if run > 0 and (left := seconds - now.call_seconds) > 0:
@@ -28,9 +27,8 @@ def flip(offer: Offer, seconds: float, dtype: str, machine: Machine) -> Flip | N
     return nearest[1] if nearest is not None and math.isfinite(nearest[0]) else None
 
 
-def at_best(offer: Offer, dtype: str, machine: Machine) -> tuple[float, float]:
+def at_best(offer: Offer, now: Predicted) -> tuple[float, float]:
     """Predicts how many seconds a kernel would take at the whole roofline, and how many if it started in no time."""
-    now = kernel_seconds(offer.work, dtype, machine, offer.efficiency, offer.calls)
     run = _running(now)
     return min(offer.efficiency, 1.0) * run + now.call_seconds, run
 

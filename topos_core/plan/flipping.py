@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from topos_core.cost.machine import Machine
+from topos_core.cost.roofline import kernel_seconds
 from topos_core.kernels.kernel import Offer
 from topos_core.plan.ballots import Ballot
 from topos_core.plan.contest import contest
@@ -37,12 +38,13 @@ class Flipping:
 
     def of(self, ballot: Ballot, offer: Offer, paying: Mapping[int, Sequence[Candidate]]) -> Flip | Firm:
         """Answers for a match that does not pay; `paying` lists, by claim, those that may run and do."""
-        candidate, machine = ballot.candidate, self.machine
+        candidate = ballot.candidate
         before = ballot.standing.seconds + ballot.standing.benefit
         dtype = self.survey.tape.ops[candidate.root].type.dtype
-        alone, best = flip(offer, before, dtype, machine), at_best(offer, dtype, machine)
+        now = kernel_seconds(offer.work, dtype, self.machine, offer.efficiency, offer.calls)
+        alone = flip(offer, before, now)
         if alone is None:
-            return Firm("slow", numbers=tuple(predicted(seconds) for seconds in (*best, before)))
+            return Firm("slow", numbers=tuple([predicted(seconds) for seconds in (*at_best(offer, now), before)]))
         if ballot.blocking:
             row, path = next(iter(ballot.blocking.items()))
             return Firm("observed", value=path[0], row=row)
@@ -52,9 +54,9 @@ class Flipping:
         if found.needed is None:
             return Firm("rival", rival=winner)
         saved = found.needed / FEMTOSECONDS
-        told = flip(offer, before - saved, dtype, machine)
+        told = flip(offer, before - saved, now) if saved else alone
         if told is None:
-            return Firm("rival", (predicted(saved), predicted(before - min(best))), rival=winner)
+            return Firm("rival", (predicted(saved), predicted(before - min(at_best(offer, now)))), rival=winner)
         return self._cycled(candidate, rivals, found.picks) or told
 
     def _cycled(self, candidate: Candidate, rivals: Sequence[Candidate], won: frozenset[int]) -> Firm | None:
