@@ -45,6 +45,8 @@ def _shape(name: str, shapes: list[tuple[int, ...]], a: Any) -> tuple[int, ...]:
     x = shapes[0]
     if name in ("reshape", "broadcast", "strided"):
         return tuple(a["shape"])
+    if name == "matmul":
+        return (*x[:-1], shapes[1][-1])
     if name == "permute":
         return tuple(x[k] for k in a["order"])
     if name == "pad":
