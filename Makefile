@@ -34,6 +34,7 @@ conformance: install
 
 bench: install
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.first_call
 
 page:
 	cd web && npm ci && npm run check && npm test && npm run build
