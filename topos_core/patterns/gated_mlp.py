@@ -12,7 +12,8 @@ Declines when
     Nothing beside the common rules.
 
 Not recognised
-    Gates that are no projections (`silu` alone, an attention gate), a scale between the layers. Gelu by sigmoid; a
+    Gates that are no projections (`silu` alone, an attention gate), a scale between the layers, a gate of other positions
+    than what it gates (rows that are reversed, turned or halved), a projection back that sums over positions. Gelu by sigmoid; a
     logistic function as `exp(x) / (1 + exp(x))`: each projection is found with its own activation.
 
 Source
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topos_core.cost.work import Work
+from topos_core.matching.affine import Digits
 from topos_core.matching.answers import ROOTS, answers, places
 from topos_core.matching.attempt import Attempt
 from topos_core.matching.binding import Found
@@ -39,6 +41,7 @@ from topos_core.matching.formula import WITHOUT_FUNCTIONS
 from topos_core.matching.joining import joined, match_at, movement
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
+from topos_core.matching.positions import positions, sums_features
 from topos_core.matching.summary import core_facts, evaluated
 from topos_core.matching.view import View, read
 from topos_core.patterns import linear
@@ -157,13 +160,17 @@ def find(context: Context, root: int, /) -> Match | None:
     """Gives the gated layer at `root`: with the projection back where `root` is that."""
     down = match_at(context, "linear", root)
     if down is not None:
-        product = _gated(context, down.bindings["x"])
-        if product is None:
+        gated = _gated(context, down.bindings["x"])
+        if gated is None:
+            return None
+        product, numbers = gated
+        if not sums_features(down.facts, product.facts.product.result, numbers):
             return None
         bindings = {**product.bindings, "down_weight": down.bindings["w"]}
         bindings |= {"down_bias": down.bindings["bias"]} if "bias" in down.bindings else {}
         return joined(context, IDENTIFIER, root, [product, down], bindings, replace(product.facts, down=down.facts))
-    return _gated(context, root)
+    gated = _gated(context, root)
+    return None if gated is None else gated[0]
 
 
 def evaluate(facts: GatedMlpFacts, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -196,8 +203,10 @@ def _layer(layer: CoreFacts, x: np.ndarray, arrays: Mapping[str, np.ndarray], na
     return linear.evaluate(layer, given)["root"]
 
 
-def _gated(context: Context, root: int) -> Match | None:
-    """Gives the product at `root` where both sides are projections of one value, or parts of one projection."""
+def _gated(context: Context, root: int) -> tuple[Match, Mapping[str, Digits]] | None:
+    """Gives the product at `root` where both sides are projections of one value, or parts of one projection, each position
+    with itself; and the digits that it has, those of features at a standstill.
+    """
     inner = context.once(answers).get((IDENTIFIER, root))
     if not isinstance(inner, Match):
         return None
@@ -217,12 +226,15 @@ def _gated(context: Context, root: int) -> Match | None:
     gate, up = layers["gate"], layers["up"]
     if gate.bindings["x"] != up.bindings["x"]:
         return None
+    at, other = (positions(context, layers[side], inner.bindings[side], inner.facts.layouts[side]) for side in layers)
+    if at is None or other is None or not at.alike(other, {"k": "k"}):
+        return None
     bindings = {"x": gate.bindings["x"]}
     for side, layer in layers.items():
         bindings[f"{side}_weight"] = layer.bindings["w"]
         bindings |= {f"{side}_bias": layer.bindings["bias"]} if "bias" in layer.bindings else {}
     of = GatedMlpFacts(inner.facts.options["activation"], inner.facts, gate.facts, up.facts, None, parts)
-    return joined(context, IDENTIFIER, root, [inner, gate, up], bindings, of, moved)
+    return joined(context, IDENTIFIER, root, [inner, gate, up], bindings, of, moved), at.numbers
 
 
 TERM = Term(
@@ -249,9 +261,28 @@ def _one_weight(x: Any, w: Any) -> Any:
     return (h / (1 + np.exp(-h)) * (x @ w.T)) @ w
 
 
+def _reversed_rows(x: Any, gate: Any, up: Any) -> Any:
+    return (h := x @ gate) / (1 + np.exp(-h)) * (x @ up)[::-1]
+
+
+def _turned(x: Any, gate: Any, up: Any) -> Any:
+    return (h := x @ gate) / (1 + np.exp(-h)) * (x @ up).T
+
+
+def _turned_before(x: Any, gate: Any, up: Any) -> Any:
+    return (h := x @ gate) / (1 + np.exp(-h)) * (x.T @ up)
+
+
+def _halved_rows(x: Any, w: Any) -> Any:
+    a, b = np.split(x @ w, 2, 0)
+    return b * (a * (1 / (1 + np.exp(-a))))
+
+
 def _no_projection(a: Any, b: Any) -> Any:
     return a / (1 + np.exp(-a)) * b
 
+
+_SQUARE = {"x": "f32[6,6]", "gate": "f32[6,6]", "up": "f32[6,6]"}
 
 PATTERN = Pattern(
     identifier=IDENTIFIER,
@@ -266,6 +297,12 @@ PATTERN = Pattern(
         Example("both sides in one product", _fused, {"x": "f32[3,8]", "w": "f32[8,10]"}),
         Example("by a weight, and by it turned", _one_weight, {"x": "f32[3,8]", "w": "f32[8,8]"}),
     ),
-    counterexamples=(Example("no projections", _no_projection, {"a": "f32[3,8]", "b": "f32[3,8]"}),),
+    counterexamples=(
+        Example("no projections", _no_projection, {"a": "f32[3,8]", "b": "f32[3,8]"}),
+        Example("gated by the last rows first", _reversed_rows, _SQUARE),
+        Example("gated by what is turned", _turned, _SQUARE),
+        Example("gated by what is turned before its projection", _turned_before, _SQUARE),
+        Example("half of the rows gate the others", _halved_rows, {"x": "f32[6,8]", "w": "f32[8,10]"}),
+    ),
     term=TERM,
 )

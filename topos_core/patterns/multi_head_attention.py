@@ -19,7 +19,9 @@ Differs from the recorded ops
 Not recognised
     A norm or a rotary embedding between projection and scores, keys and values from two different sequences, projections
     that are the identity, heads computed one by one (with weights of their own, or cut out of one product for all: each one's
-    `attention` is found), weights in front (`w @ x.T`), an output projection that keeps the heads apart (its parts are).
+    `attention` is found), weights in front (`w @ x.T`), an output projection that keeps the heads apart (its parts are) or
+    sums over positions (heads that are merged without being moved behind their positions), values of other positions than
+    the keys, sequences that are mixed.
 
 Source
     Vaswani et al., Attention Is All You Need (arXiv 1706.03762), section 3.2.2.
@@ -33,11 +35,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topos_core.cost.work import Work
+from topos_core.matching.affine import Digit
 from topos_core.matching.answers import ROOTS, places
 from topos_core.matching.facts import CoreFacts, MultiHeadFacts, layer_of
 from topos_core.matching.joining import joined, match_at, movement
 from topos_core.matching.match import Match
 from topos_core.matching.pattern import Example, Pattern
+from topos_core.matching.positions import positions, refined, sums_features
 from topos_core.matching.view import View, read
 from topos_core.patterns import attention, linear
 from topos_core.tape.tape import Tape
@@ -71,7 +75,7 @@ def find(context: Context, root: int, /) -> Match | None:
             parts[name] = view
             moved |= movement(context, value, view.base)
     sources = {name: layer.bindings["x"] for name, layer in layers.items()}
-    if sources["key"] != sources["value"] or not _mixes_heads(context.tape, core, layers["query"], output):
+    if sources["key"] != sources["value"] or not _is_one_sequence(context, core, layers, output):
         return None
     bindings = {"x": sources["query"]}
     if sources["key"] != sources["query"]:
@@ -117,11 +121,33 @@ def work(tape: Tape, match: Match) -> Work:
     return Work(flops, scores, read_, tape.type_of(match.root).bytes)
 
 
-def _mixes_heads(tape: Tape, core: Match, query: Match, output: Match) -> bool:
-    """Says whether the output projection sums over all heads: one that keeps them apart projects each by itself."""
-    seen = core.facts.extents
-    heads = tape.type_of(core.bindings["q"]).size // (query.facts.extents["b"] * seen["d"])
-    return bool(output.facts.extents["r"] == heads * seen["e"])
+def _is_one_sequence(context: Context, core: Match, layers: Mapping[str, Match], output: Match) -> bool:
+    """Says whether keys and values are of the same positions, queries of the same sequences, scores and values summed over
+    features, and whether the output projection sums over all heads and features of each position.
+    """
+    of: CoreFacts = core.facts
+    seen = {
+        side: positions(context, layers[name], core.bindings[side], of.layouts[side]) for side, name in SIDES.items()
+    }
+    q, k, v = seen["q"], seen["k"], seen["v"]
+    if q is None or k is None or v is None or not k.alike(v, {"b": "b", "j": "j"}):
+        return False
+    if not (q.holds_features("d") and k.holds_features("d") and v.holds_features("e")):
+        return False
+    both = refined(q.numbers.get("b", ()), k.numbers.get("b", ()))
+    if both is None:
+        return False
+    steps = [(one.coefficients[0], other.coefficients[0]) for one, other in zip(*both, strict=True)]
+    if q.source == k.source and (q.features != k.features or any(a and b and a != b for a, b in steps)):
+        return False
+    numbers = {
+        "b": [
+            Digit(digit.extent, (abs(one) + abs(other),)) for digit, (one, other) in zip(both[0], steps, strict=True)
+        ],
+        "i": [Digit(digit.extent, digit.coefficients[:1]) for digit in q.numbers.get("i", ())],
+        "e": [Digit(of.extents["e"], (0,))],
+    }
+    return sums_features(output.facts, of.result, numbers)
 
 
 def _projected(layer: CoreFacts, x: np.ndarray, arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:
@@ -167,7 +193,25 @@ def _heads_apart(x: Any, wq: Any, wk: Any, wv: Any, wo: Any) -> Any:
     return (_softmax(q @ k.swapaxes(-1, -2) * 0.5) @ v) @ wo
 
 
+def _merged_unmoved(x: Any, wq: Any, wk: Any, wv: Any, wo: Any) -> Any:
+    q, k, v = (_split(x @ w) for w in (wq, wk, wv))
+    return (_softmax(q @ k.swapaxes(-1, -2) / 2.0) @ v).reshape(2, 5, 12) @ wo
+
+
+def _values_reversed(x: Any, wq: Any, wk: Any, wv: Any, wo: Any) -> Any:
+    q, k, v = (_split(x @ w) for w in (wq, wk, wv))
+    seen = _softmax(q @ k.swapaxes(-1, -2) / 2.0) @ v[:, :, ::-1]
+    return seen.transpose(0, 2, 1, 3).reshape(2, 5, 12) @ wo
+
+
+def _other_sequence(x: Any, wq: Any, wk: Any, wv: Any, wo: Any) -> Any:
+    q, k, v = (_split(x @ w) for w in (wq, wk, wv))
+    seen = _softmax(q @ k[::-1].swapaxes(-1, -2) / 2.0) @ v[::-1]
+    return seen.transpose(0, 2, 1, 3).reshape(2, 5, 12) @ wo
+
+
 _X, _W = "f32[2,5,12]", "f32[12,12]"
+_SEPARATE = {"x": _X, "wq": _W, "wk": _W, "wv": _W, "wo": _W}
 
 PATTERN = Pattern(
     identifier=IDENTIFIER,
@@ -184,6 +228,9 @@ PATTERN = Pattern(
     ),
     counterexamples=(
         Example("no output projection", _no_output, {"x": _X, "wq": _W, "wk": _W, "wv": _W}),
+        Example("heads merged without their move", _merged_unmoved, _SEPARATE),
+        Example("values from the last to the first", _values_reversed, _SEPARATE),
+        Example("keys and values of another sequence of the batch", _other_sequence, _SEPARATE),
         Example("a projection of each head", _heads_apart, {"x": _X, "wq": _W, "wk": _W, "wv": _W, "wo": "f32[4,7]"}),
     ),
 )
