@@ -27,6 +27,10 @@ def _log_softmax() -> Group:
     def unshifted(x):
         return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
 
+    def logarithm_unshifted(x):
+        e = np.exp(x)
+        return np.log(e / np.sum(e, axis=1)[:, None])
+
     def new_axes(x):
         s = x - x.max(1)[:, None]
         return s - np.log(np.exp(s).sum(1))[:, None]
@@ -54,8 +58,14 @@ def _log_softmax() -> Group:
         s = x - x.max(-1, keepdims=True)
         return s - np.log(np.exp(s).sum(-1, keepdims=True) + 1e-6)
 
-    taken = (textbook, largest_last, logarithm, unshifted, new_axes, by_columns, negated, library, by_logsumexp)
-    return group({"x": "f32[5,7]"}, taken, (base_two, guarded))
+    def guarded_quotient(x):
+        e = np.exp(x)
+        return np.log(e / e.sum(-1, keepdims=True) + 1e-6)
+
+    taken = (
+        textbook, largest_last, logarithm, unshifted, logarithm_unshifted, new_axes, by_columns, negated, library, by_logsumexp,
+    )  # fmt: skip
+    return group({"x": "f32[5,7]"}, taken, (base_two, guarded, guarded_quotient))
 
 
 def _cross_entropy() -> Group:
@@ -91,14 +101,46 @@ def _cross_entropy() -> Group:
     def difference(x, t):
         return (logsumexp(x, -1) - x[np.arange(5), t]).mean()
 
+    def difference_kept(x, t):
+        m = x.max(-1, keepdims=True)
+        total = np.log(np.exp(x - m).sum(-1, keepdims=True)) + m
+        return (total - np.take_along_axis(x, t[:, None], -1)).mean()
+
+    def difference_shifted(x, t):
+        x = x - x.max(-1, keepdims=True)
+        own = np.take_along_axis(x, np.expand_dims(t, -1), -1).squeeze(-1)
+        return np.log(np.sum(np.exp(x), -1)) - own
+
+    def difference_unshifted(x, t):
+        return -(x[np.arange(5), t] - np.log(np.exp(x).sum(1)))
+
+    def difference_compared(x, t):
+        own = np.where(t[:, None] == np.arange(7), x, 0.0).sum(-1)
+        return np.sum(logsumexp(x, -1) - own) / 5
+
+    def difference_one_hot(x, t):
+        hot = (np.arange(7)[None] == t[:, None]).astype(np.float32)
+        return logsumexp(x, -1) - np.einsum("ij,ij->i", hot, x)
+
+    def difference_of_another_row(x, t):
+        return logsumexp(x, -1) - x[np.arange(5)[::-1], t]
+
+    def difference_unlike(x, t):
+        m = x.max(-1, keepdims=True)
+        return np.log(np.exp(x - m).sum(-1)) - x[np.arange(5), t]
+
     def weighted(x, t):
         return -(logs(x)[np.arange(5), t] * np.arange(1.0, 6.0, dtype=np.float32)).mean()
 
     def of_probabilities(x, t):
         return -np.log(x)[np.arange(5), t].mean()
 
-    taken = (looked_up, along_axis, compared, one_hot, each, added, library, by_logsumexp, difference)
-    return group({"x": "f32[5,7]", "t": "i64[5]<7"}, taken, (weighted, of_probabilities))
+    taken = (
+        looked_up, along_axis, compared, one_hot, each, added, library, by_logsumexp, difference, difference_kept,
+        difference_shifted, difference_unshifted, difference_compared, difference_one_hot,
+    )  # fmt: skip
+    other = (weighted, of_probabilities, difference_of_another_row, difference_unlike)
+    return group({"x": "f32[5,7]", "t": "i64[5]<7"}, taken, other)
 
 
 def _mse_loss() -> Group:

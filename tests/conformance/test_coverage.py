@@ -11,7 +11,6 @@ UNRECOGNISED = {
     ("depthwise_pointwise", "channels_last"),
     ("depthwise_pointwise", "summed"),
     ("depthwise_pointwise", "by_matmul"),
-    ("cross_entropy", "difference"),
     ("silu", "subtracted"),
     ("sibling_matmul", "summed"),
     ("sibling_elementwise", "rows"),

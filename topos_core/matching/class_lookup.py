@@ -6,13 +6,13 @@ A number outside of its row would read another row, so only targets that are kno
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from topos_core.recording.bounds import Reading
 from topos_core.tape.op import Op
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _read(context: Context, op: Op) -> Lookup | None:
             continue
         through = {table}
         target = _unmoved(context, target, through)
-        if context.op(target).type.size == count and _below(context, target, columns):
+        if context.op(target).type.size == count and is_below(context, target, columns):
             return Lookup(base, target, 1.0, False, False, frozenset(between | through))
     return None
 
@@ -107,15 +107,18 @@ def _keeps_order(context: Context, value: int, order: list[int]) -> bool:
     return long == sorted(long)
 
 
-def _below(context: Context, value: int, columns: int) -> bool:
+def is_below(context: Context, value: int, columns: int) -> bool:
     """Says whether integers are known to lie in `[0, columns)`."""
-    while context.op(value).name in ("reshape", "permute", "cast"):
-        (value,) = context.op(value).operands
-    op = context.op(value)
-    if op.name == "argmax":
-        return math.prod(context.op(op.operands[0]).type.shape) // max(op.type.size, 1) <= columns
-    low, high = context.tape.ranges.get(value, (-1, 0))
-    return op.name == "input" and low >= 0 and high <= columns
+    low, high = Reading(context.tape.ops, context.tape.ranges, wraps=True).bounds(value)
+    return low >= 0 and high <= columns - 1
+
+
+def is_count(op: Op, count: int) -> bool:
+    """Says whether an op gives 0, 1, ... up to a count."""
+    if op.name == "iota":
+        return True
+    table = op.attributes["value"] if op.name == "constant" else None
+    return isinstance(table, np.ndarray) and table.size == count and bool((table.reshape(-1) == np.arange(count)).all())
 
 
 def _behind(context: Context, value: int, known: Lookup) -> Iterator[tuple[int, Lookup]]:

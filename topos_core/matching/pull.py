@@ -28,6 +28,7 @@ from topos_core.matching.functions import UNARY, Functions, Unprovable
 from topos_core.matching.reducing import greatest, product, total
 from topos_core.matching.snap import snap
 from topos_core.ops.catalog import definition
+from topos_core.recording.bounds import Reading
 from topos_core.tape.op import Op
 from topos_core.tape.tape import Tape
 from topos_core.tape.type import FLOATS
@@ -61,9 +62,18 @@ class Leaves:
         found = drawn(flattened(where, op.type.shape, range(len(where))), self._salt + value * _APART)
         if op.type.dtype in FLOATS:
             return found
-        low, high = (0, 2) if op.type.dtype == "bool" else self._tape.ranges.get(value, (0, 8))
+        low, high = (0, 2) if op.type.dtype == "bool" else self._range(value)
         assert found.p is not None
         return whole(low + found.p % (high - low))
+
+    def _range(self, value: int) -> tuple[int, int]:
+        """Gives the range in which integers lie as the program has them, small where that says little."""
+        low, high = Reading(self._tape.ops, self._tape.ranges, wraps=True).bounds(value)
+        return (int(low), int(high) + 1) if high - low < _FEW else (0, 8)
+
+
+_FEW: Final = 1 << 20
+"""Integers are drawn from a range that is no longer."""
 
 
 class Pull:

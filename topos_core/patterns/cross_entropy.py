@@ -4,7 +4,10 @@ Recognises
     Minus the log probability of the target, where `log_softmax` of the logits is recognised in any of its spellings: the
     target as class numbers compared with a count along the classes or looked up in its row (`logs[np.arange(rows), target]`,
     `take_along_axis`), or as probabilities or one-hot rows; the logarithm of what is looked up in a `softmax`; per example,
-    summed or averaged over all examples (`reduction`: none, sum or mean).
+    summed or averaged over all examples (`reduction`: none, sum or mean). Also the logarithm of the sum of powers less the
+    class's own logit, `logsumexp(x) - x[class]`, in any spelling of `logsumexp`: the own logit looked up in its row, chosen by
+    a comparison, or multiplied with rows that compare class numbers with a count; from the logits or from what is left of
+    them above the maximum.
 
 Why it pays
     One kernel reads the logits once and writes one number per example; the recorded ops write and read them about six times.
@@ -14,12 +17,14 @@ Declines when
 
 Differs from the recorded ops
     Recorded as the logarithm of a softmax, where that underflows to 0: the kernel gives the loss for a recorded infinity or NaN.
+    Logits that are multiplied with rows of one and zeros, where one is infinite: the kernel gives the loss for a recorded NaN.
     An infinite probability at the largest logit: the kernel gives NaN for a recorded infinity.
 
 Not recognised
-    The logarithm of the sum of powers minus the class's own logit; class weights, label smoothing that is added
-    afterwards, ignored classes; class numbers that are looked up and may lie outside of their row (an input without a
-    range, `i64[8]` for `i64[8]<10`), along another axis than the last, or behind a permutation of the rows.
+    Class weights, label smoothing that is added afterwards, ignored classes; what is looked up along another axis than the
+    last, or behind a permutation of the rows. The logarithm of the sum of powers less a logit that is chosen by comparing
+    class numbers that may lie outside of their row (an input without a range, `i64[8]` for `i64[8]<10`: of a number of no
+    class the loss is the logarithm itself), less a sum of logits that probabilities weigh, or with the two averaged apart.
 
 Source
     Good, Rational Decisions (1952).
@@ -36,40 +41,41 @@ import numpy as np
 from topos_core.cost.work import Work
 from topos_core.matching.answers import ROOTS, answers, found_at, places
 from topos_core.matching.binding import Found
-from topos_core.matching.class_lookup import Lookup, lookups
+from topos_core.matching.class_lookup import Lookup, is_below, is_count, lookups
 from topos_core.matching.declared import Form, Term
 from topos_core.matching.facts import CoreFacts, Layout
-from topos_core.matching.joining import joined, match_at
+from topos_core.matching.joining import chain, joined, match_at
 from topos_core.matching.match import Match
+from topos_core.matching.own_logit import CLOSE, SPELLINGS, by_class_number, forms, own_lookup
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.solving import close
-from topos_core.matching.summary import core_facts, evaluated
+from topos_core.matching.summary import core_facts, evaluated, shift_of
 from topos_core.patterns.log_softmax import FORMS
+from topos_core.recording.elementary import logsumexp
 from topos_core.tape.tape import Tape
 
 if TYPE_CHECKING:
     from topos_core.matching.context import Context
 
 IDENTIFIER = "cross_entropy"
-CLOSE = 3e-7
 
 
-def by_class(logs: Any, target: Any, classes: Any) -> Any:
+def by_class(logs: Any, target: Any, classes: Any, **_: None) -> Any:
     """Minus `logs: [k, n]` at `target: [k]`; classes count along n."""
     return -np.where(target[:, None] == classes, logs, 0.0).sum(1)
 
 
-def by_class_summed(logs: Any, target: Any, classes: Any) -> Any:
+def by_class_summed(logs: Any, target: Any, classes: Any, **_: None) -> Any:
     """Added up over the examples."""
     return by_class(logs, target, classes).sum()
 
 
-def by_class_averaged(logs: Any, target: Any, classes: Any) -> Any:
+def by_class_averaged(logs: Any, target: Any, classes: Any, **_: None) -> Any:
     """Averaged over the examples."""
     return by_class(logs, target, classes).mean()
 
 
-def by_probability(logs: Any, target: Any, classes: Any, weight: float) -> Any:
+def by_probability(logs: Any, target: Any, weight: float, **_: None) -> Any:
     """Minus the sum of `target: [k, n]` times `logs: [k, n]`, over n or over everything, with any weight."""
     return -(target * logs).sum(1) * weight
 
@@ -79,9 +85,16 @@ _REDUCTIONS = {by_class: "none", by_class_summed: "sum", by_class_averaged: "mea
 
 def facts(found: Found) -> CoreFacts | None:
     """Gives the facts of a match before the logits are known; `target` is class or probability."""
+    if found.template.form in SPELLINGS:
+        return _of_own_logit(found)
     if found.template.form is by_probability:
         return core_facts(found, target="probability")
     return core_facts(found, target="class", reduction=_REDUCTIONS[found.template.form]) if _counts(found) else None
+
+
+def settled(found: Found) -> Found | None:
+    """Gives what was found with class numbers bound, where rows of ones are made of them."""
+    return by_class_number(found) if "rows" in found.bindings else found
 
 
 def find(context: Context, root: int, /) -> Match | None:
@@ -93,6 +106,8 @@ def find(context: Context, root: int, /) -> Match | None:
     found = found_at(context, IDENTIFIER, root)
     if not isinstance(inner, Match) or found is None:
         return None
+    if found.template.form in SPELLINGS:
+        return _less_own_logit(context, found, inner)
     by_number = inner.facts.options["target"] == "class"
     for hole, other in (("logs", "target"),) if by_number else (("logs", "target"), ("target", "logs")):
         logs = match_at(context, "log_softmax", inner.bindings[hole])
@@ -130,6 +145,45 @@ def _looked_up(context: Context, root: int, lookup: Lookup) -> Match | None:
     )
     bindings = {"logits": logs.bindings["x"], "target": lookup.target}
     return joined(context, IDENTIFIER, root, [logs], bindings, facts, lookup.between)
+
+
+def _of_own_logit(found: Found) -> CoreFacts | None:
+    """Gives the facts of the logarithm of the sum of powers less the class's own logit."""
+    spelling, reduction = SPELLINGS[found.template.form], "none"
+    if spelling.summed:
+        weight = found.attempt.known["weight"]
+        if close(weight, 1.0, CLOSE):
+            reduction = "sum"
+        elif close(weight * found.count("k"), 1.0, CLOSE):
+            reduction = "mean"
+        else:
+            return None
+    if spelling.pick == "compared" and not _counts(found):
+        return None
+    shifted = shift_of(found) if spelling.shift == "yes" else spelling.shift
+    return core_facts(found, target="class", reduction=reduction, shifted=shifted)
+
+
+def _less_own_logit(context: Context, found: Found, inner: Match) -> Match | None:
+    """Gives the loss without log probabilities, where the own logit is known to be one of these logits, whatever the target."""
+    facts, between = inner.facts, set[int]()
+    layouts = {hole: layout for hole, layout in facts.layouts.items() if hole in ("logits", "target")}
+    if SPELLINGS[found.template.form].pick == "looked up":
+        lookup = own_lookup(context, found)
+        if lookup is None:
+            return None
+        target, layouts["target"] = lookup.target, facts.layouts["own"]
+        between |= {inner.bindings["own"], *lookup.between}
+    else:
+        target = inner.bindings["target"]
+        if not is_below(context, target, found.count("n")):
+            return None  # of a number of no class the recorded loss is the logarithm itself
+        for hole in ("classes", "rows"):
+            if hole in inner.bindings:
+                between |= {inner.bindings[hole], *chain(context, inner.bindings[hole], [target])}
+    bindings = {"logits": inner.bindings["logits"], "target": target}
+    own = replace(facts, layouts=layouts, constants={})
+    return joined(context, IDENTIFIER, found.root, [inner], bindings, own, between)
 
 
 def _reduction(lookup: Lookup, rows: int) -> str | None:
@@ -194,29 +248,27 @@ def work(tape: Tape, match: Match) -> Work:
 
 def _counts(found: Found) -> bool:
     """Says whether the classes count 0, 1, ... along the class axis."""
-    op = found.keys.tape.ops[found.bindings["classes"]]
-    table = op.attributes["value"] if op.name == "constant" else np.arange(1) if op.name == "iota" else None
-    if op.name == "iota":
-        return True
-    if not isinstance(table, np.ndarray) or table.size != found.count("n"):
-        return False
-    return bool((table.reshape(-1) == np.arange(table.size)).all())
+    return is_count(found.keys.tape.ops[found.bindings["classes"]], found.count("n"))
 
 
 _INDEX = {"target": "i64", "classes": "i64"}
-_PROBABILITY = frozenset(("classes",))
+_CLASS = frozenset(("logs", "target", "classes"))
+_COUNTED = frozenset(("classes",))
+_OWN = frozenset(("logits", "own", "rows"))
 
 TERM = Term(
-    formula=Form(by_class, required=_PROBABILITY, dtypes=_INDEX, silent=True),
+    formula=Form(by_class, _CLASS, _OWN, dtypes=_INDEX, silent=True),
     facts=facts,
-    holes={"logs": "k n", "target": "k", "classes": "n"},
-    optional=("classes",),
+    holes={"logs": "k n", "target": "k", "classes": "n", "logits": "k n", "own": "k", "rows": "k n"},
+    optional=("logs", "target", "classes", "logits", "own", "rows"),
+    settled=settled,
     near=("log",),
     raw=frozenset(("logs", "target")),
     forms=(
-        Form(by_class_summed, required=_PROBABILITY, dtypes=_INDEX, silent=True),
-        Form(by_class_averaged, required=_PROBABILITY, dtypes=_INDEX, silent=True),
-        Form(by_probability, excluded=_PROBABILITY, constants=("weight",), labels={"target": "k n"}, silent=True),
+        Form(by_class_summed, _CLASS, _OWN, dtypes=_INDEX, silent=True),
+        Form(by_class_averaged, _CLASS, _OWN, dtypes=_INDEX, silent=True),
+        Form(by_probability, _CLASS - _COUNTED, _OWN | _COUNTED, ("weight",), labels={"target": "k n"}, silent=True),
+        *forms(_INDEX),
     ),
 )
 
@@ -242,6 +294,20 @@ def _by_rows(logits: Any, target: Any) -> Any:
     return -(target * _logs(logits)).sum(-1)
 
 
+def _less_own(logits: Any, target: Any) -> Any:
+    return (logsumexp(logits, 1) - logits[np.arange(5), target]).mean()
+
+
+def _less_own_of_rows(logits: Any, target: Any) -> Any:
+    shifted = logits - logits.max(1, keepdims=True)
+    own = ((target[:, None] == np.arange(7)).astype(np.float32) * shifted).sum(1)
+    return np.log(np.exp(shifted).sum(1)) - own
+
+
+def _less_weighed(logits: Any, target: Any) -> Any:
+    return logsumexp(logits, 1) - (target * logits).sum(1)
+
+
 def _of_probabilities(logits: Any, target: Any) -> Any:
     return -(target * np.log(logits)).sum(-1)
 
@@ -259,7 +325,12 @@ PATTERN = Pattern(
         Example("looked up, averaged", _looked_up_by_number, {"logits": "f32[5,7]", "target": "i64[5]<7"}),
         Example("taken along an axis", _along_axis, {"logits": "f32[5,7]", "target": "i64[5]<7"}),
         Example("probabilities, per example", _by_rows, {"logits": "f32[5,7]", "target": "f32[5,7]"}),
+        Example("less the own logit", _less_own, {"logits": "f32[5,7]", "target": "i64[5]<7"}),
+        Example("less the own logit by rows", _less_own_of_rows, {"logits": "f32[5,7]", "target": "i64[5]<7"}),
     ),
-    counterexamples=(Example("of probabilities", _of_probabilities, {"logits": "f32[5,7]", "target": "f32[5,7]"}),),
+    counterexamples=(
+        Example("of probabilities", _of_probabilities, {"logits": "f32[5,7]", "target": "f32[5,7]"}),
+        Example("less what weights need not sum to one", _less_weighed, {"logits": "f32[5,7]", "target": "f32[5,7]"}),
+    ),
     term=TERM,
 )

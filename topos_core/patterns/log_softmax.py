@@ -2,7 +2,7 @@
 
 Recognises
     `x - m - log(sum(exp(x - m)))` with m the maximum, `x - (m + log(sum(exp(x - m))))`, `x - log(sum(exp(x)))`,
-    `log(softmax(x))` and `x - logsumexp(x)`, also where that shifts by the maximum only if it is finite; over one axis or
+    `log(softmax(x))` with or without the shift and `x - logsumexp(x)`, also where that shifts by the maximum only if it is finite; over one axis or
     several, in any rank and layout.
 
 Why it pays
@@ -15,8 +15,8 @@ Differs from the recorded ops
     Recorded as `log(softmax(x))`, where the softmax underflows to 0: the kernel gives the logarithm for a recorded -infinity.
 
 Not recognised
-    A logarithm of softmax plus a constant, of the reciprocal of the sum or without the shift; sums of exponentials that are
-    collected block by block.
+    A logarithm of softmax plus a constant or of the reciprocal of the sum; sums of exponentials that are collected block by
+    block.
 
 Source
     Blanchard, Higham, Higham, Accurately computing the log-sum-exp and softmax functions (2021).
@@ -74,6 +74,12 @@ def of_softmax(x: Any) -> Any:
     return anchor(np.log(powers / powers.sum(-1, keepdims=True)))
 
 
+def of_unshifted_softmax(x: Any) -> Any:
+    """As the logarithm of a quotient of powers that overflow where x is large."""
+    powers = np.exp(x)
+    return anchor(np.log(powers / powers.sum(-1, keepdims=True)))
+
+
 def from_finite_maximum(x: Any) -> Any:
     """Of what is shifted by the maximum where that is finite, which rounds less than to add it to the logarithm."""
     most = x.max(-1, keepdims=True)
@@ -92,7 +98,7 @@ def guarded(x: Any, epsilon: float) -> Any:
 
 def facts(found: Found) -> CoreFacts | None:
     """Gives the facts of a match; `shifted` says whether the maximum is subtracted first (`summary.shift_of`)."""
-    known = {unshifted: "no", shifted_if_finite: "finite"}
+    known = {unshifted: "no", of_unshifted_softmax: "no", shifted_if_finite: "finite"}
     return core_facts(found, shifted=known.get(found.template.form) or shift_of(found))
 
 
@@ -117,7 +123,7 @@ TERM = Term(
     formula=formula,
     facts=facts,
     holes={"x": "k n"},
-    forms=(summed, shifted_if_finite, unshifted, of_softmax),
+    forms=(summed, shifted_if_finite, unshifted, of_softmax, of_unshifted_softmax),
     lookalikes=(epsilon_in_sum(guarded, "the logarithm of the sum of powers"),),
     worth=worth,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -15,11 +15,12 @@ from topos_core.tape.type import numpy_dtype
 _THROUGH_FIRST: Final = frozenset(
     ("reshape", "permute", "broadcast", "slice", "reverse", "unfold", "strided", "gather")
 )
+_MAY_WRAP: Final = frozenset(("add", "mul", "sum", "cumsum", "cast"))
 _DEEPEST: Final = 64
 
 
 class Bounds(NamedTuple):
-    """The least and the greatest value; infinite where none is known. Overflow of integers is not considered."""
+    """The least and the greatest value; infinite where none is known."""
 
     low: float
     high: float
@@ -35,67 +36,85 @@ def is_never_negative(x: Value) -> bool:
 
 
 def bounds_of(x: Value) -> Bounds:
-    """Gives between which numbers all elements lie."""
-    return _bounds(x, x.index, {}, 0)
+    """Gives between which numbers all elements lie. Overflow of integers is not considered."""
+    return Reading(x.recorder.ops, x.recorder.ranges).bounds(x.index)
 
 
-def _bounds(x: Value, index: int, known: dict[int, Bounds], depth: int) -> Bounds:
-    if index not in known:
-        known[index] = ANYTHING if depth > _DEEPEST else _read(x, index, known, depth + 1)
-    return known[index]
+class Reading:
+    """What a program says of the numbers in its values.
 
+    Args:
+        ops: The program's.
+        ranges: Of integer inputs, the least number and the one past the greatest.
+        wraps: Whether integers may overflow, so that nothing is known of a sum or product that does not fit its dtype.
+    """
 
-def _read(x: Value, index: int, known: dict[int, Bounds], depth: int) -> Bounds:
-    ops = x.recorder.ops
-    op = ops[index]
+    def __init__(self, ops: Sequence[Op], ranges: Mapping[int, tuple[int, int]], *, wraps: bool = False) -> None:
+        self._ops, self._ranges, self._wraps = ops, ranges, wraps
+        self._known: dict[int, Bounds] = {}
 
-    def of(operand: int) -> Bounds:
-        return _bounds(x, op.operands[operand], known, depth)
+    def bounds(self, index: int, depth: int = 0) -> Bounds:
+        """Gives between which numbers all elements of a value lie."""
+        if index not in self._known:
+            self._known[index] = ANYTHING if depth > _DEEPEST else self._read(index, depth + 1)
+        return self._known[index]
 
-    if op.name in _THROUGH_FIRST:
-        return of(0)
-    match op.name:
-        case "input":
-            declared = x.recorder.ranges.get(index)
-            found = ANYTHING if declared is None else Bounds(declared[0], declared[1] - 1)
-        case "constant":
-            found = _of_numbers(op)
-        case "iota":
-            found = Bounds(0, max(op.type.shape[op.attributes["axis"]] - 1, 0))
-        case "argmax":
-            found = Bounds(0, max(ops[op.operands[0]].type.shape[op.attributes["axis"]] - 1, 0))
-        case "within":
-            found = _both(of(0), Bounds(op.attributes["low"], op.attributes["high"] - 1))
-        case "select":
-            extent = _from_end(ops, op)
-            found = _either((of(1), of(2))) if extent is None else _counted(of(2), extent)
-        case "concat":
-            found = _either([of(operand) for operand in range(len(op.operands))])
-        case "pad":
-            fill = float(op.attributes["fill"])
-            found = _either((of(0), Bounds(fill, fill)))
-        case "cast":
-            found = _cast(of(0), op)
-        case "minimum" | "maximum":
-            pick = min if op.name == "minimum" else max
-            (low, high), (least, most) = of(0), of(1)
-            found = Bounds(pick(low, least), pick(high, most))
-        case "remainder":  # has the divisor's sign
-            divisor = of(1)
-            found = Bounds(0, divisor.high - 1) if divisor.low > 0 else NEVER_NEGATIVE if divisor.low >= 0 else ANYTHING
-        case "add":
-            (low, high), (least, most) = of(0), of(1)
-            found = Bounds(low + least, high + most)
-        case "mul" if min(of(0).low, of(1).low) >= 0:
-            (low, high), (least, most) = of(0), of(1)
-            found = Bounds(low * least, high * most if max(high, most) < math.inf else math.inf)
-        case "div" | "and" if min(of(0).low, of(1).low) >= 0:
-            found = NEVER_NEGATIVE
-        case "sum" | "cumsum" if of(0).low >= 0:
-            found = NEVER_NEGATIVE
-        case _:
-            found = ANYTHING
-    return _both(found, _of_dtype(op.type.dtype))
+    def _read(self, index: int, depth: int) -> Bounds:
+        ops = self._ops
+        op = ops[index]
+
+        def of(operand: int) -> Bounds:
+            return self.bounds(op.operands[operand], depth)
+
+        if op.name in _THROUGH_FIRST:
+            return of(0)
+        match op.name:
+            case "input":
+                declared = self._ranges.get(index)
+                found = ANYTHING if declared is None else Bounds(declared[0], declared[1] - 1)
+            case "constant":
+                found = _of_numbers(op)
+            case "iota":
+                found = Bounds(0, max(op.type.shape[op.attributes["axis"]] - 1, 0))
+            case "argmax":
+                found = Bounds(0, max(ops[op.operands[0]].type.shape[op.attributes["axis"]] - 1, 0))
+            case "within":
+                found = _both(of(0), Bounds(op.attributes["low"], op.attributes["high"] - 1))
+            case "select":
+                extent = _from_end(ops, op)
+                found = _either((of(1), of(2))) if extent is None else _counted(of(2), extent)
+            case "concat":
+                found = _either([of(operand) for operand in range(len(op.operands))])
+            case "pad":
+                fill = float(op.attributes["fill"])
+                found = _either((of(0), Bounds(fill, fill)))
+            case "cast":
+                found = _cast(of(0), op)
+            case "minimum" | "maximum":
+                pick = min if op.name == "minimum" else max
+                (low, high), (least, most) = of(0), of(1)
+                found = Bounds(pick(low, least), pick(high, most))
+            case "remainder":  # has the divisor's sign
+                divisor = of(1)
+                found = (
+                    Bounds(0, divisor.high - 1) if divisor.low > 0 else NEVER_NEGATIVE if divisor.low >= 0 else ANYTHING
+                )
+            case "add":
+                (low, high), (least, most) = of(0), of(1)
+                found = Bounds(low + least, high + most)
+            case "mul" if min(of(0).low, of(1).low) >= 0:
+                (low, high), (least, most) = of(0), of(1)
+                found = Bounds(low * least, high * most if max(high, most) < math.inf else math.inf)
+            case "div" | "and" if min(of(0).low, of(1).low) >= 0:
+                found = NEVER_NEGATIVE
+            case "sum" | "cumsum" if of(0).low >= 0:
+                found = NEVER_NEGATIVE
+            case _:
+                found = ANYTHING
+        held = _of_dtype(op.type.dtype)
+        if self._wraps and op.name in _MAY_WRAP and not held.low <= found.low <= found.high <= held.high:
+            return held
+        return _both(found, held)
 
 
 def _of_dtype(name: str) -> Bounds:

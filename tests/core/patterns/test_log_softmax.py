@@ -28,6 +28,11 @@ def of_softmax(x):
     return np.log(e / e.sum(1, keepdims=True))
 
 
+def of_unshifted_softmax(x):
+    e = np.exp(x)
+    return np.log(e * (1 / e.sum(1))[:, None])
+
+
 def turned(x):
     m = x.max(1, keepdims=True)
     return -(np.log(np.exp(x - m).sum(1, keepdims=True)) - (x - m))
@@ -71,7 +76,7 @@ def transposed(x):
 @pytest.mark.parametrize(
     "spelling",
     [
-        shifted, maximum_added_back, unshifted, of_softmax, turned, first_axis, if_finite, by_logsumexp,
+        shifted, maximum_added_back, unshifted, of_softmax, of_unshifted_softmax, turned, first_axis, if_finite, by_logsumexp,
         by_logsumexp_of_a_temperature, transposed,
     ],
 )  # fmt: skip

@@ -8,6 +8,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tests.core.patterns.check import searched
 from topos_core.matching.catalog import patterns
+from topos_core.recording.elementary import logsumexp
 
 
 def softmax_masked_after(s, m):
@@ -15,15 +16,20 @@ def softmax_masked_after(s, m):
     return powers / powers.sum(-1, keepdims=True)
 
 
-def logarithm_of_unshifted(s):
-    powers = np.exp(s)
-    return np.log(powers / powers.sum(-1, keepdims=True))
+def logarithm_of_a_reciprocal(s):
+    return s - s.max(-1, keepdims=True) + np.log(1 / np.exp(s - s.max(-1, keepdims=True)).sum(-1, keepdims=True))
 
 
-def powers_less_own_logit(s, label):
-    largest = s.max(-1, keepdims=True)
-    total = np.log(np.exp(s - largest).sum(-1, keepdims=True)) + largest
-    return (total - np.take_along_axis(s, label[:, None], -1)).mean()
+def powers_less_a_logit_of_any_number(s, label):
+    return logsumexp(s, 1) - np.where(label[:, None] == np.arange(8), s, 0).sum(1)
+
+
+def powers_less_a_weighed_sum(s, m):
+    return logsumexp(s, 1) - (m * s).sum(1)
+
+
+def averaged_apart(s, label):
+    return logsumexp(s, 1).mean() - s[np.arange(5), label].mean()
 
 
 def weights_dropped_by_choice(q, k, v, m):
@@ -35,8 +41,10 @@ def weights_dropped_by_choice(q, k, v, m):
 ROWS, HEADS = "f32[5,8]", dict.fromkeys("qkv", "f32[5,4]")
 LOST = [
     ("softmax", softmax_masked_after, {"s": ROWS, "m": ROWS}, "powers that a mask is multiplied with", []),
-    ("log_softmax", logarithm_of_unshifted, {"s": ROWS}, "without the shift", []),
-    ("cross_entropy", powers_less_own_logit, {"s": ROWS, "label": "i64[5]<8"}, "minus the class's own logit", []),
+    ("log_softmax", logarithm_of_a_reciprocal, {"s": ROWS}, "of the reciprocal of the sum", []),
+    ("cross_entropy", powers_less_a_logit_of_any_number, {"s": ROWS, "label": "i64[5]"}, "may lie outside of their row", []),
+    ("cross_entropy", powers_less_a_weighed_sum, {"s": ROWS, "m": ROWS}, "sum of logits that probabilities weigh", []),
+    ("cross_entropy", averaged_apart, {"s": ROWS, "label": "i64[5]<8"}, "averaged apart", []),
     ("attention", weights_dropped_by_choice, {**HEADS, "m": "bool[5,5]"}, "weights that a choice drops out", []),
     ("rms_norm", lambda x: x / np.sqrt((x * x).sum(-1, keepdims=True) + 1e-6), {"x": ROWS}, "`x / sqrt(sum(x^2) + eps)`",
      ["rms norm needs the factor in front sqrt(8); found 1"]),
