@@ -89,12 +89,12 @@ class Forms:
             self._read_cluster(value)
         kinds: dict[tuple[int, ...], list[int]] = {}
         for term in self._mixed.get(value, ()):
-            kinds.setdefault(self._signature(term, "add") or (), []).append(term)
+            kinds.setdefault(self.signature(term, "add") or (), []).append(term)
         terms = max(kinds.values(), key=len, default=[])
         others = tuple(term for kind in kinds.values() if kind is not terms for term in kind)
         if len(terms) < 2 or not 1 <= len(others) <= 2 or sorted(terms) in self._inner_folds(value):
             return None
-        form = self._stacked(terms, "sum")
+        form = self.stacked(terms, "sum")
         return (form, others) if isinstance(form, Form) and form.is_product else None
 
     def _inner_folds(self, value: int) -> list[list[int]]:
@@ -152,9 +152,9 @@ class Forms:
         terms = self.fold_terms(value)
         if terms is None or len(terms) < 2:
             return lone
-        return self._stacked(terms, FOLDS[self.tape.ops[value].name]) or lone
+        return self.stacked(terms, FOLDS[self.tape.ops[value].name]) or lone
 
-    def _stacked(self, terms: list[int], operation: Operation) -> Form | OffGrid | None:
+    def stacked(self, terms: list[int], operation: Operation) -> Form | OffGrid | None:
         """Makes the alike forms of terms one form; None where they are not alike."""
         forms: list[Form] = []
         for term in terms:
@@ -257,7 +257,7 @@ class Forms:
                     signs.add(kinds.get(operand))
                 else:
                     parts.append([] if self._is_neutral(operand, name) else [operand])
-                    signs.add(self._signature(operand, name))
+                    signs.add(self.signature(operand, name))
             first, second = parts
             signs.discard(None)
             if first is not None and second is not None and len(signs) <= 1:
@@ -278,7 +278,7 @@ class Forms:
     def _inside(self, operand: int, reader: int, name: str) -> bool:
         return self.tape.ops[operand].name == name and self._only_reader(operand, reader)
 
-    def _signature(self, value: int, name: str) -> tuple[int, ...] | None:
+    def signature(self, value: int, name: str) -> tuple[int, ...] | None:
         """Names what a term is made of; None for the neutral element, which fits everywhere."""
         if self._is_neutral(value, name):
             return None

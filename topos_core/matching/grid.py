@@ -26,6 +26,17 @@ def slides(views: Sequence[View], ranks: Sequence[int]) -> bool:
     )
 
 
+def place(views: Sequence[View], ranks: Sequence[int], k: int) -> str:
+    """Tells where one of the slices lies, in the axes of the value that is sliced with more than single elements."""
+    first = 0
+    for rank in ranks:
+        forms = [f for f in range(first, first + rank) if len({view.offsets[f] for view in views}) > 1]
+        if any(digit.coefficients[f] for digit in views[0].digits for f in forms):
+            break
+        first += rank
+    return f"offset {_told(tuple(views[k].offsets[f] for f in forms))}, {_along([f - first for f in forms])}"
+
+
 def fault(views: Sequence[View], ranks: Sequence[int]) -> Fault:
     """Compares slices of the same values; `ranks` are the index forms of each operand, one after the other."""
     first = 0
@@ -48,7 +59,7 @@ def _hole(offsets: Sequence[tuple[int, ...]], axes: Sequence[int]) -> Fault | No
     if not axes:
         return None
     values = [sorted({offset[k] for offset in offsets}) for k in range(len(axes))]
-    along = f"along ax{'i' if len(axes) == 1 else 'e'}s {', '.join(map(str, axes))}"
+    along = _along(axes)
     for axis, row in zip(axes, values, strict=True):
         steps = Counter(b - a for a, b in pairwise(row))
         if len(steps) > 1:
@@ -65,6 +76,10 @@ def _hole(offsets: Sequence[tuple[int, ...]], axes: Sequence[int]) -> Fault | No
     if missing:
         return Fault(f"no offset {_told(missing[0])}, {along}", 0)
     return None
+
+
+def _along(axes: Sequence[int]) -> str:
+    return f"along ax{'i' if len(axes) == 1 else 'e'}s {', '.join(map(str, axes))}"
 
 
 def _told(offset: tuple[int, ...]) -> str:

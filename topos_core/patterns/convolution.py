@@ -13,7 +13,8 @@ Why it pays
 
 Declines when
     `pad-fill` (a note on the convolution of the padded image): the pad is something else than 0. `grid`: slices of one
-    value are multiplied and summed, but their offsets lie on no grid.
+    value are multiplied and summed, but their offsets lie on no grid. `sign`: of three or more such slices the lesser part is
+    subtracted.
 
 Not recognised
     Channels made one at a time that get a bias or an activation before they are stacked. Folds with movement between their
@@ -50,6 +51,7 @@ from topos_core.matching.kernel_layout import moved_kernel
 from topos_core.matching.match import Match, NearMiss
 from topos_core.matching.pattern import Example, Pattern
 from topos_core.matching.recut import recut
+from topos_core.matching.signs import Signed, signed_sums
 from topos_core.matching.window import Difference, read_form
 from topos_core.tape.tape import Tape
 
@@ -68,6 +70,14 @@ def find(context: Context, root: int) -> Match | NearMiss | None:
         views = [context.view(operand) for operand in op.operands]
         if is_linear_product(*views):
             return _stacked_off_grid(context, root, [view.base for view in views])
+    if op.name == "add" and (signed := context.once(signed_sums).get(root)) is not None:
+        reading = read_form(signed.form)
+        answer = read_convolution(context.tape, signed.form, reading)
+        if isinstance(answer, Convolution) and not answer.pointwise:
+            if root == max(value for value in signed.inside if context.op(value).name == "add"):
+                return _subtracted(signed)
+            if isinstance(context.form(root), OffGrid):
+                return None  # what is off the grid is a part of what is told above
     form = context.form(root)
     if isinstance(form, OffGrid):
         if not form.is_product or not slides(form.views, form.ranks):
@@ -165,6 +175,17 @@ def _off_grid(root: int, at: int, terms: int, found: str) -> NearMiss:
     )  # fmt: skip
 
 
+def _subtracted(signed: Signed) -> NearMiss:
+    few = len(signed.subtracted)
+    which = f"the one at {signed.offset}, is" if few == 1 else f"{few} more, the first at {signed.offset}, are"
+    return NearMiss(
+        IDENTIFIER, signed.root, signed.subtracted[0], "sign",
+        f"{signed.terms - few} slices of one value are multiplied and added, as taps are, but {which} subtracted",
+        "taps that are all added", f"{few} of {signed.terms} subtracted", len(STEPS) - 1, len(STEPS),
+        {"slices": signed.terms, "subtracted": few},
+    )  # fmt: skip
+
+
 def _stacked_off_grid(context: Context, root: int, bases: Sequence[int]) -> NearMiss | None:
     """Answers for stacked slices of one value that became no digit: almost a window."""
     for base in bases:
@@ -222,6 +243,9 @@ def _counterexamples() -> tuple[Example, ...]:
         taps = np.stack([x[:, :, i : i + 5, j : j + 5] for i, j in offsets], axis=2)
         return (taps[:, None] * w.reshape(1, 4, 3, 4, 1, 1)).sum(axis=(2, 3))
 
+    def subtracted(x: Any, w: Any) -> Any:
+        return x[:, :-2] * w[0] - x[:, 1:-1] * w[1] + x[:, 2:] * w[2]
+
     def last_axis(x: Any, w: Any) -> Any:
         return x @ w
 
@@ -240,6 +264,7 @@ def _counterexamples() -> tuple[Example, ...]:
 
     return (
         Example("a tap off the grid", wrong_tap, {"x": "f32[2,3,6,6]", "w": "f32[4,3,2,2]"}, "grid"),
+        Example("a tap that is subtracted", subtracted, {"x": "f32[2,9]", "w": "f32[3]"}, "sign"),
         Example("a linear layer", last_axis, {"x": "f32[2,5,3]", "w": "f32[3,4]"}),
         Example("attention scores", batched, {"q": "f32[2,2,5,4]", "k": "f32[2,2,5,4]"}),
         Example("a linear layer of one flattened pixel", one_pixel, {"x": "f32[2,6,1,1]", "w": "f32[6,5]"}),

@@ -237,3 +237,59 @@ def test_dead_convolutions_are_not_matched():
         return x + 1.0
 
     assert not search(trace(dead, x="f32[2,3,6,6]", w="f32[4,3,3,3]"), [PATTERN]).matches
+
+
+def taps(subtracted, negated=False):
+    """Nine taps summed one by one, some of them subtracted or negated."""
+
+    def program(x, w):
+        y = 0
+        for i in range(3):
+            for j in range(3):
+                tap = np.einsum("nchw,oc->nohw", x[:, :, i : i + 4, j : j + 4], w[:, :, i, j])
+                y = y + tap if (i, j) not in subtracted else y + -tap if negated else y - tap
+        return y
+
+    return program
+
+
+IMAGE = {"x": "f32[2,3,6,6]", "w": "f32[4,3,3,3]"}
+
+
+@pytest.mark.parametrize(
+    ("program", "specs", "at", "found"),
+    [
+        (taps([(1, 1)]), IMAGE, "(1, 1), along axes 2, 3, is", "1 of 9 subtracted"),
+        (taps([(0, 0)]), IMAGE, "(0, 0), along axes 2, 3, is", "1 of 9 subtracted"),
+        (taps([(2, 2)]), IMAGE, "(2, 2), along axes 2, 3, is", "1 of 9 subtracted"),
+        (taps([(0, 1)], True), IMAGE, "(0, 1), along axes 2, 3, is", "1 of 9 subtracted"),
+        (taps([(0, 1), (2, 0)]), IMAGE, "the first at offset (0, 1), along axes 2, 3, are", "2 of 9 subtracted"),
+        (lambda x, w: x[:, :-2] * w[0] - x[:, 1:-1] * w[1] + x[:, 2:] * w[2], {"x": "f32[2,9]", "w": "f32[3]"},
+         "1, along axis 1, is", "1 of 3 subtracted"),
+        (lambda w, x: x[:, :-2] * w[0] + x[:, 1:-1] * w[1] - x[:, 2:] * w[2], {"w": "f32[3]", "x": "f32[2,9]"},
+         "2, along axis 1, is", "1 of 3 subtracted"),
+    ],
+)  # fmt: skip
+def test_a_tap_of_the_wrong_sign_is_told_where_it_is_subtracted(program, specs, at, found):
+    tape = trace(program, **specs)
+    (miss,) = search(tape, [PATTERN]).near_misses
+    assert (miss.code, miss.found, miss.root) == ("sign", found, tape.results[0])
+    assert f"{at} subtracted" in miss.sentence
+    assert tape.ops[miss.at].name in ("sub", "neg")
+
+
+@pytest.mark.parametrize(
+    ("program", "specs"),
+    [
+        (lambda x, w: x[:, :-1] * w[0] - x[:, 1:] * w[1], {"x": "f32[2,9]", "w": "f32[2]"}),
+        (lambda x, w: x[0] * w[0] + x[1] * w[1] + x[2] * w[2] - x[3] * w[3], {"x": "f32[4]", "w": "f32[4]"}),
+        (lambda x, w: x[0] * w[0] + x[1] * w[1] + x[2] * w[2] - x[3] * w[3], {"x": "f32[4,5]", "w": "f32[4]"}),
+        (lambda x, w: x[:-2] * w[0] - x[1:-1] * w[2] + x[2:] * w[1], {"x": "f32[9]", "w": "f32[3]"}),
+        (lambda a, b: a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2], {"a": "f32[4,5]", "b": "f32[4,5]"}),
+        (lambda x, w: x[:-3] * w[0] - x[1:-2] * w[1] - x[2:-1] * w[2] + x[3:] * w[3], {"x": "f32[9]", "w": "f32[4]"}),
+    ],
+    ids=["two", "numbers", "rows", "another order", "quaternions", "half of them"],
+)
+def test_what_was_not_meant_as_taps_is_not_told_of_signs(program, specs):
+    pool = search(trace(program, **specs), [PATTERN])
+    assert [miss.code for miss in pool.near_misses if miss.code == "sign"] == []
