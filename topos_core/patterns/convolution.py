@@ -6,7 +6,8 @@ Recognises
     first or last, batch or channels of extent 1. The spelling does not matter: unfold and matmul, `sliding_window_view` and
     einsum or tensordot, stacked slices, shifted slices summed, strided views, gathers by constant tables. Without a
     window it is a convolution if an unbatched kernel meets an image of rank 3 or more whose channel axis precedes a
-    spatial one (1x1); one pixel whose axes neither kernel nor result have is a linear layer. Groups that share a kernel count as batch.
+    spatial one (1x1); one pixel whose axes neither kernel nor result have is a linear layer, and so is
+    `[batch, time, width]` that meets `[width, heads, head]`. Groups that share a kernel count as batch.
 
 Why it pays
     The windows matrix repeats every element as often as windows overlap (9 times for 3x3); a kernel reads it once.

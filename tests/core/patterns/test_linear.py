@@ -155,3 +155,32 @@ def test_windows_over_a_pad_with_another_number_are_a_convolutions():
 
     _, pool = searched(program, {"x": "f64[4,5]", "w": "f64[3,6]"})
     assert {match.pattern for match in pool.matches} == {"convolution"}
+
+
+@pytest.mark.parametrize(
+    ("equation", "x", "w", "b"),
+    [
+        ("btd,dnh->btnh", "f64[2,3,8]", "f64[8,2,4]", "f64[2,4]"),
+        ("dnh,btd->btnh", "f64[2,3,8]", "f64[8,2,4]", "f64[2,4]"),
+        ("btnh,nhd->btd", "f64[2,3,2,4]", "f64[2,4,8]", "f64[8]"),
+        ("abtd,dnh->abtnh", "f64[2,2,3,8]", "f64[8,2,4]", "f64[2,4]"),
+    ],
+)
+def test_a_weight_whose_first_axis_is_summed_is_no_image(equation, x, w, b):
+    def dense(x, w, b):
+        turned = equation.startswith(("dnh", "nhd,"))
+        return np.einsum(equation, *((w, x) if turned else (x, w))) + b
+
+    specs = {"x": x, "w": w, "b": b}
+    match = check("linear", dense, specs)
+    assert match.bindings == {"x": 0, "w": 1, "bias": 2}
+    _, pool = searched(dense, specs)
+    assert not {one.pattern for one in pool.matches} & {"convolution", "conv_bn_activation"}
+
+
+def test_an_image_with_a_batch_and_heads_of_its_channels_is_one():
+    def projected(x, w):
+        return np.einsum("bchw,nkc->bnkhw", x, w)
+
+    _, pool = searched(projected, {"x": "f64[2,6,5,5]", "w": "f64[2,4,6]"})
+    assert "convolution" in {one.pattern for one in pool.matches}
