@@ -38,14 +38,18 @@ class Convolution(NamedTuple):
 
 
 def is_linear(form: Form) -> bool:
-    """Says whether no window is in a form, and the last axis of either operand is summed or shared: no convolution, however
-    it is cut. It tells the products of linear layers and of attention before anything is read.
+    """Says whether no window is in a form, and its operands share positions or the last axis of either is summed or shared: no
+    convolution, however it is cut. It tells the products of linear layers and of attention before anything is read.
     """
     axes = whole_axes(form)
     if axes is None:
         return False
     kept = sum(map(len, form.joint.axes))
     rank = form.ranks[0]
+    batch = {digit for digits in axes[:rank] for digit in digits if digit < kept}
+    batch.intersection_update([digit for digits in axes[rank:] for digit in digits])
+    if batch and not _is_windowed(axes[:rank], kept, batch) and not _is_windowed(axes[rank:], kept, batch):
+        return True
     for mine, other in ((axes[:rank], axes[rank:]), (axes[rank:], axes[:rank])):
         shared = {digit for digits in other for digit in digits if digit < kept}
         is_channel = False
@@ -61,6 +65,13 @@ def is_linear(form: Form) -> bool:
         if len(mine) > 2 and not is_channel:
             return False  # a pointwise convolution has an axis behind its channel
     return True
+
+
+def _is_windowed(axes: Sequence[tuple[int, ...]], kept: int, batch: set[int]) -> bool:
+    """Says whether an axis of an operand holds summed digits beside kept ones: positions and taps, or, from rank 3 on, groups of
+    channels."""
+    mixed = [digits for digits in axes if len(digits) > 1 and min(digits) < kept <= max(digits)]
+    return bool(mixed) and (len(axes) > 2 or any(d < kept and d not in batch for digits in mixed for d in digits))
 
 
 def is_linear_product(a: View, b: View) -> bool:

@@ -45,6 +45,10 @@ def _shape(name: str, shapes: list[tuple[int, ...]], a: Any) -> tuple[int, ...]:
     x = shapes[0]
     if name in ("reshape", "broadcast", "strided"):
         return tuple(a["shape"])
+    if name == "mul":
+        return x
+    if name == "sum":
+        return tuple(extent for axis, extent in enumerate(x) if axis not in a["axes"])
     if name == "matmul":
         return (*x[:-1], shapes[1][-1])
     if name == "permute":
