@@ -95,11 +95,10 @@ def _places(context: Context) -> Collection[int]:
     """Lists where a layer or its activation ends, on tapes that have a layer norm."""
     if not places("layer_norm")(context):
         return ()
-    ends = set(places("linear")(context))
-    for value in context.made_by(linear_bias_activation.PATTERN.roots):
-        if match_at(context, linear_bias_activation.IDENTIFIER, value):
-            ends.add(value)
-    return ends
+    activated = [
+        v for v in linear_bias_activation.ends(context) if match_at(context, linear_bias_activation.IDENTIFIER, v)
+    ]
+    return {*places("linear")(context), *activated}
 
 
 def _centred(x: Any, scale: Any, shift: Any) -> Any:

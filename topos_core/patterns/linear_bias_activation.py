@@ -30,6 +30,7 @@ import numpy as np
 
 from topos_core.cost.work import Work
 from topos_core.matching.activation import ROOTS, THROUGH, Leaves, read_activation
+from topos_core.matching.answers import places
 from topos_core.matching.facts import CoreFacts
 from topos_core.matching.formula import ACTIVATIONS, WITHOUT_FUNCTIONS
 from topos_core.matching.joining import chain, joined, match_at
@@ -80,7 +81,7 @@ def _layers(context: Context) -> tuple[Mapping[int, Match], Collection[int]]:
     """Lists linear layers by root and by what moves it, one without a bias only where no layer with a bias reads it; and
     the values that may be an activation of one."""
     found = {}
-    for value in context.made_by(linear.PATTERN.roots):
+    for value in sorted(places(linear.PATTERN.identifier)(context)):
         match = match_at(context, linear.PATTERN.identifier, value)
         if match is not None:
             found[value] = match
@@ -97,6 +98,11 @@ def _layers(context: Context) -> tuple[Mapping[int, Match], Collection[int]]:
             likely.add(value)
         leaves.add(value, value in layers)
     return layers, likely
+
+
+def ends(context: Context) -> Collection[int]:
+    """Lists where an activation of a linear layer may end."""
+    return context.once(_layers)[1]
 
 
 def _relu(x: Any, w: Any, b: Any) -> Any:
@@ -132,6 +138,7 @@ PATTERN = Pattern(
     documentation=__doc__ or "",
     roots=ROOTS,
     find=find,
+    where=ends,
     work=work,
     evaluate=evaluate,
     examples=(
