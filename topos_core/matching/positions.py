@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from topos_core.matching.affine import Digit, Digits, merged, regrouped
 from topos_core.matching.arrangement import axes_of
@@ -20,6 +20,7 @@ from topos_core.matching.match import Match
 from topos_core.matching.movement import RULES, moved
 from topos_core.matching.tuples import new_tuple
 from topos_core.matching.view import Bound, View
+from topos_core.tape.signs import signs
 
 if TYPE_CHECKING:
     from topos_core.matching.context import Context
@@ -58,11 +59,27 @@ def positions(context: Context, layer: Match, value: int, layout: Layout) -> Pos
     Args:
         layout: How what reads the value looks at it.
     """
+    path, ops, x = sorted(movement(context, value, layer.root)), context.tape.ops, layer.facts.layouts["x"]
+    if any(len(ops[one].operands) != 1 for one in path):
+        return _read(context, layer, path, value, layout)
+    told, known = context.tape.once(signs), context.once(_known)
+    key = x, layer.facts.result, ops[layer.root].type.shape, tuple([told[one] for one in path]), layout
+    if key not in known:  # queries, keys and values of a block move alike
+        known[key] = _read(context, layer, path, value, layout)
+    found = known[key]
+    return None if found is None else found._replace(source=layer.bindings["x"])
+
+
+def _known(context: Context) -> dict[Any, Positions | None]:
+    return {}
+
+
+def _read(context: Context, layer: Match, path: Sequence[int], value: int, layout: Layout) -> Positions | None:
     rows = _rows(context, layer)
     if rows is None:
         return None
     views = {layer.root: rows}
-    for one in sorted(movement(context, value, layer.root)):
+    for one in path:
         op = context.op(one)
         if op.name in RULES:
             view = moved(context.tape, op, lambda each: views[each] if each in views else context.view(each))
