@@ -173,6 +173,8 @@ def _solve(
         left = rest
         if moved:
             continue
+        if not left:
+            break
         free = sorted(
             {name for ratio, _, _ in left for name in ratio.names if name not in known and name.startswith(FACTOR)}
         )
