@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -14,11 +14,13 @@ from topos_core.matching.core import FACTOR, Keys
 from topos_core.matching.facts import Layout
 from topos_core.matching.func import Func
 from topos_core.matching.ideal import tolerance
-from topos_core.matching.rows import Rows, rows_of
+from topos_core.matching.movement import RULES, moved
+from topos_core.matching.rows import Repeated, Rows, rows_of
 from topos_core.matching.solving import close
 from topos_core.matching.symbol import Coefficient, Symbol
 from topos_core.matching.template import COUNT, Template
 from topos_core.matching.tuples import new_tuple
+from topos_core.matching.view import identity
 
 _SAME: Final = 1e-11
 _NOISE: Final = 1e-14
@@ -188,12 +190,12 @@ def found(identifier: str, keys: Keys, template: Template, root: int, attempt: A
     candidates = _candidates(keys, template, attempt, root, wanted, relative)
     bindings: dict[str, int] = {}
     rows: dict[str, Rows] = {}
+    root_rows = rows_of(keys, attempt, root, keys.funcs[root], tuple(range(attempt.root_digits)))
     for hole in template.holes:
-        lying = _lying(keys, template, attempt, hole, candidates[hole])
+        lying = _lying(keys, template, attempt, hole, candidates[hole], root_rows or ())
         if lying is None:
             return None
         bindings[hole], rows[hole] = lying
-    root_rows = rows_of(keys, attempt, root, keys.funcs[root], tuple(range(attempt.root_digits)))
     inside = _interior(keys, attempt, root, bindings.values(), wanted, relative)
     if root_rows is None or inside is None:
         return None
@@ -219,17 +221,46 @@ def _wanted(template: Template, attempt: Attempt) -> Wanted:
 
 
 def _lying(
-    keys: Keys, template: Template, attempt: Attempt, hole: str, candidates: Iterable[int]
+    keys: Keys, template: Template, attempt: Attempt, hole: str, candidates: Sequence[int], root_rows: Rows
 ) -> tuple[int, Rows] | None:
     """Gives the first value that lies in a layout, and how; what may broadcast may also have been computed repeated."""
     func, map_ = attempt.bound[hole]
-    free = template.owned[hole].split() if hole in template.term.free else []
-    for repeated in ((), free) if free else ((),):
+    for value in candidates:
+        own = rows_of(keys, attempt, value, func, map_)
+        if own is not None:
+            return value, own
+    if hole in template.term.free:
+        labels = template.owned[hole].split()
         for value in candidates:
-            own = rows_of(keys, attempt, value, func, map_, repeated)
+            likely = _read_along(keys, attempt, value, candidates, root_rows)
+            own = rows_of(keys, attempt, value, func, map_, Repeated(labels, likely))
             if own is not None:
                 return value, own
     return None
+
+
+def _read_along(keys: Keys, attempt: Attempt, value: int, candidates: Sequence[int], root_rows: Rows) -> list[set[int]]:
+    """Lists by axis of a value the digits that it is read along, as broadcasting aligns axes: those of the root's axis, or of
+    none of the root's. What the value repeats says nothing of which one, where several are as long.
+    """
+    shape = keys.tape.ops[value].type.shape
+    views = {value: identity(value, shape)}
+    for other in sorted(candidates):
+        op = keys.tape.ops[other]
+        if other not in views and op.name in RULES and op.operands[0] in views:
+            view = moved(keys.tape, op, views.__getitem__) if set(op.operands) <= views.keys() else None
+            if view is not None:
+                views[other] = view
+    last = views[max(views)]
+    shown = {part.digit for parts in root_rows for part in parts}
+    reduced = {digit for digits in attempt.labels.values() for digit in digits if digit not in shown}
+    likely = [set(reduced) for _ in shape]
+    for axis, parts in zip(reversed(last.axes), reversed(root_rows), strict=False):
+        for digit in axis:
+            for k, step in enumerate(digit.coefficients[: len(shape)]):
+                if step:
+                    likely[k] |= {part.digit for part in parts}
+    return likely
 
 
 def _candidates(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
 from math import prod
 from typing import NamedTuple
@@ -23,16 +23,25 @@ class Part(NamedTuple):
     weight: int
 
 
+class Repeated(NamedTuple):
+    """What may broadcast: the labels along which a value may repeat its elements, and by axis of it the digits of what reads
+    that axis, which go before others that are as long.
+    """
+
+    labels: Sequence[str]
+    likely: Sequence[Collection[int]]
+
+
 Rows = tuple[tuple[Part, ...], ...]
 """Per axis of a value its parts, most significant first."""
 
 
 def rows_of(
-    keys: Keys, attempt: Attempt, value: int, func: Func, map_: Map, repeated: Iterable[str] = ()
+    keys: Keys, attempt: Attempt, value: int, func: Func, map_: Map, repeated: Repeated | None = None
 ) -> Rows | None:
     """Tells how the axes of a value consist of the digits of a match, where it holds every element exactly once.
 
-    Where labels are given, those of something that may broadcast, the value may repeat its elements along digits of them (a
+    Of something that may broadcast the value may repeat its elements along digits of them (a
     mask that was spread before it was computed), and digits may overlap (a table of relative positions): all that counts is
     which element stands at which place.
     """
@@ -48,10 +57,11 @@ def rows_of(
     if plain is not None:
         return plain
     spare: list[int] | None = None
-    if labels := tuple(repeated):
+    if repeated is not None:
         shown = {attempt.root_of(digit) for digit in digits_of(map_)}
-        spare = [digit for label in labels for digit in attempt.labels[label] if digit not in shown]
-    parts = _aligned(view, map_, attempt, spare)
+        spare = [digit for label in repeated.labels for digit in attempt.labels[label] if digit not in shown]
+    likely = [] if repeated is None else [repeated.likely[k] for k, axis in enumerate(view.axes) for _ in axis]
+    parts = _aligned(view, map_, attempt, spare, likely)
     if parts is None:
         return None
     at, out = 0, []
@@ -87,7 +97,9 @@ def _bare(view: View, map_: Map, attempt: Attempt) -> Rows | None:
     return tuple(out) if len(shown) == len(map_) else None
 
 
-def _aligned(view: View, map_: Map, attempt: Attempt, spare: Sequence[int] | None) -> list[list[Part]] | None:
+def _aligned(
+    view: View, map_: Map, attempt: Attempt, spare: Sequence[int] | None, likely: Sequence[Collection[int]]
+) -> list[list[Part]] | None:
     """Gives the parts of each of a view's digits: per form, both sides are the same mixed-radix number."""
     digits = view.digits
     parts: list[list[Part]] = [[] for _ in digits]
@@ -107,7 +119,7 @@ def _aligned(view: View, map_: Map, attempt: Attempt, spare: Sequence[int] | Non
         zipped = _zipped(own, other, view, attempt, parts)
         if not zipped and (spare is None or not _paired(own, other, view, attempt, parts)):
             return None
-    if len(used) != len(digits) and (spare is None or not _spread(view, used, spare, attempt, parts)):
+    if len(used) != len(digits) and (spare is None or not _spread(view, used, spare, likely, attempt, parts)):
         return None
     sizes: dict[int, int] = {}
     for row in parts:
@@ -182,13 +194,21 @@ def _paired(
     return not right
 
 
-def _spread(view: View, used: set[int], spare: Sequence[int], attempt: Attempt, parts: list[list[Part]]) -> bool:
+def _spread(
+    view: View,
+    used: set[int],
+    spare: Sequence[int],
+    likely: Sequence[Collection[int]],
+    attempt: Attempt,
+    parts: list[list[Part]],
+) -> bool:
     """Gives the digits that a view repeats its elements along to digits of the match that its function does not read."""
     left = list(spare)
     for index, digit in enumerate(view.digits):
         if index in used:
             continue
-        taken = _factors(digit.extent, left, attempt)
+        read = [one for one in left if one in likely[index]]
+        taken = _factors(digit.extent, read, attempt) or _factors(digit.extent, left, attempt)
         if taken is None:
             return False
         left = [one for one in left if one not in taken]

@@ -5,6 +5,7 @@ import pytest
 
 import topos_core as tp
 from tests.core.patterns.check import check, check_not, searched
+from topos_core.run.proof import prove
 
 QKV = dict.fromkeys("qkv", "f64[2,3,4,4]")
 TRIANGLE = np.tril(np.ones((4, 4), bool))
@@ -483,3 +484,24 @@ def test_powers_without_the_shift_may_be_divided_by_their_sum_behind_the_second_
     heads = dict.fromkeys("qkv", "f64[2,3,5,4]")
     match = check("attention", program, heads if mask is None else {**heads, "mask": mask})
     assert match.facts.options["shifted"] == "no"
+
+
+@pytest.mark.parametrize(
+    "spread",
+    [
+        lambda m: np.broadcast_to(m, (5, 5, 5)),
+        lambda m: np.broadcast_to(m, (5, 5, 5))[:, None],
+        lambda m: np.broadcast_to(m[:, None], (5, 5, 5)),
+        lambda m: np.broadcast_to(m[:, :, None], (5, 5, 5))[:, None],
+    ],
+    ids=["over heads", "over the batch", "over queries", "over keys"],
+)
+def test_a_mask_that_is_spread_before_it_is_computed_is_proved_where_everything_is_as_long(spread):
+    def attended(q, k, v, m):
+        scores = q @ k.swapaxes(-1, -2) + np.exp(spread(m))
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        return powers / powers.sum(-1, keepdims=True) @ v
+
+    tape, pool = searched(attended, {"q": "f64[5,5,5,4]", "k": "f64[5,5,5,4]", "v": "f64[5,5,5,4]", "m": "f64[5,5]"})
+    (match,) = (one for one in pool.matches if one.pattern == "attention")
+    assert [proof.verdict for proof in prove(tape, [match])] == ["proved"]

@@ -9,6 +9,7 @@ from topos_core import nn
 from topos_core.matching.catalog import patterns
 from topos_core.matching.search import search
 from topos_core.recording.trace import trace
+from topos_core.run.proof import prove
 
 FULL = {"x": "f64[2,3,5,8]", "cos": "f64[5,8]", "sin": "f64[5,8]"}
 HALF = {"x": "f64[2,3,5,8]", "cos": "f64[5,4]", "sin": "f64[5,4]"}
@@ -133,3 +134,19 @@ def both_negative(x, cos, sin):
 def test_look_alikes_are_refused(program):
     _, pool = searched(program, FULL)
     assert [m for m in pool.matches if m.pattern == "rotary_embedding"] == []
+
+
+@pytest.mark.parametrize("x", ["f64[2,3,5,8]", "f64[3,2,5,8]", "f64[2,2,5,8]", "f64[1,3,2,8]"])
+@pytest.mark.parametrize("interleaved", [False, True], ids=["halves", "interleaved"])
+def test_tables_of_angles_that_stand_twice_are_proved_whatever_else_has_two(x, interleaved):
+    def turned(x, angles):
+        twice = np.repeat(angles, 2, -1) if interleaved else np.concatenate([angles, angles], -1)
+        if interleaved:
+            across = np.stack([-x[..., 1::2], x[..., ::2]], -1).reshape(x.shape)
+        else:
+            across = np.concatenate([-x[..., 4:], x[..., :4]], -1)
+        return x * np.cos(twice) + across * np.sin(twice)
+
+    tape, pool = searched(turned, {"x": x, "angles": f"f64[{x.split(',')[2]},4]"})
+    (match,) = (one for one in pool.matches if one.pattern == "rotary_embedding")
+    assert [proof.verdict for proof in prove(tape, [match])] == ["proved"]
