@@ -155,8 +155,10 @@ def work(tape: Tape, match: Match) -> Work:
 
 
 def worth(keys: Keys, attempt: Attempt) -> bool:
-    """Says whether a failure is worth telling: a gate of something else, `x * sigmoid(y)`, was never meant as one."""
-    return attempt.failure is None or attempt.failure.code != "identity"
+    """Says whether a failure is worth telling: a gate of something else, `x * sigmoid(y)`, was never meant as one, nor were
+    other powers, such as a focal loss's `(1 - exp(x))^2 * x`.
+    """
+    return attempt.failure is None or attempt.failure.code not in ("identity", "exponent")
 
 
 TERM = Term(

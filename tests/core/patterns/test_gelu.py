@@ -145,3 +145,18 @@ def test_another_constant_is_refused_and_told(program):
 def test_a_square_instead_of_the_cube_is_refused():
     _, pool = searched(lambda x: 0.5 * x * (1 + np.tanh(K * (x + 0.044715 * x**2))), X)
     assert [m for m in pool.matches if m.pattern == "gelu"] == []
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: (1 - np.exp(x)) ** 2 * x,
+        lambda x: x / (1 + np.exp(-x)) ** 2,
+        lambda x: x * x / (1 + np.exp(-x)),
+        lambda x: x / np.sqrt(1e-5 + np.exp(x)),
+    ],
+    ids=["focal loss", "a squared gate", "a gated square", "a root"],
+)
+def test_other_powers_were_never_meant_as_an_activation(program):
+    _, pool = searched(program, {"x": "f64[5,7]"})
+    assert [miss.sentence for miss in pool.near_misses] == []
