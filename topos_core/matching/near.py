@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from topos_core.matching.attempt import Far
+from topos_core.matching.attempt import Attempt, Far
 from topos_core.matching.binding import Found
 from topos_core.matching.core import Keys
 from topos_core.matching.func import DEPTH, digits_of, uncast
-from topos_core.matching.solving import NumberFault
+from topos_core.matching.solving import NumberFault, wrong_numbers
 from topos_core.matching.term import Missed, Recognised
 
 _STRUCTURE: Final = frozenset(("kind", "arity", "extra", "missing", "exponent"))
@@ -59,8 +59,8 @@ def sifted(keys: Keys, recognised: Recognised) -> tuple[list[Missed], Mapping[tu
             before = best.get(number)
             if (
                 before is None
-                or _key(missed) > _key(before)
-                or (missed.identifier == before.identifier and _key(missed) == _key(before))
+                or _key(keys, missed) > _key(keys, before)
+                or (missed.identifier == before.identifier and _key(keys, missed) == _key(keys, before))
             ):
                 best[number] = missed
     return list({id(missed): missed for missed in best.values()}.values()), stopped
@@ -121,9 +121,15 @@ def _anchors(keys: Keys, recognised: Recognised, missed: Missed) -> list[int]:
     return recognised.anchors.below(missed.identifier, func, DEPTH) or [kid.func.number for kid in func.kids]
 
 
-def _key(missed: Missed) -> tuple[Far, float]:
-    """Gives how near a failure is to a match: how far it came, then how near the number is that differs."""
+def _key(keys: Keys, missed: Missed) -> tuple[Far, int, float]:
+    """Gives how near a failure is to a match: how far it came, how few numbers differ, and how near the first of them is."""
     fault = missed.failure.expected if missed.code == "constant" else None
-    if not isinstance(fault, NumberFault) or not fault.found * fault.expected > 0:
-        return missed.far, -math.inf
-    return missed.far, -abs(math.log(fault.found / fault.expected))
+    if not isinstance(fault, NumberFault) or not abs(fault.found * fault.expected) > 0:
+        return missed.far, 0, -math.inf
+    wrong = wrong_numbers(missed.attempt, keys, missed.root) if isinstance(missed.attempt, Attempt) else 1
+    apart = abs(math.log(abs(fault.found / fault.expected)))
+    return missed.far, -wrong, -apart if fault.found * fault.expected > 0 else -_OTHER_SIGN - apart
+
+
+_OTHER_SIGN: Final = 1e3
+"""How much further a number of the other sign is, in powers of e."""

@@ -118,17 +118,8 @@ def _solve(
 
     Where equations leave a factor open, `written` takes raw holes as the program scales them too.
     """
-    template, extents = attempt.template, attempt.extents
-    known: dict[str, float] = {}
-    counts = template.counts
-    for label, digits in attempt.labels.items():
-        if len(digits) == 1:
-            known[counts[label]] = float(extents[digits[0]])
-            continue
-        count = 1
-        for digit in digits:
-            count *= extents[digit]
-        known[counts[label]] = float(count)
+    template = attempt.template
+    known = _counted(attempt)
     relative = tolerance(keys.tape.ops[root].type.dtype)
     possible: dict[str, tuple[float, ...]] = {}
     for hole, name in template.factors.items():
@@ -205,6 +196,36 @@ def _solve(
             return False
     attempt.known = known
     return True
+
+
+def _counted(attempt: Attempt) -> dict[str, float]:
+    """Gives how many positions there are along each label, by the names under which equations know them."""
+    known: dict[str, float] = {}
+    counts, extents = attempt.template.counts, attempt.extents
+    for label, digits in attempt.labels.items():
+        if len(digits) == 1:
+            known[counts[label]] = float(extents[digits[0]])
+            continue
+        count = 1
+        for digit in digits:
+            count *= extents[digit]
+        known[counts[label]] = float(count)
+    return known
+
+
+def wrong_numbers(attempt: Attempt, keys: Keys, root: int) -> int:
+    """Counts the numbers of a try that are others than its template has, in terms of the values as written."""
+    known, relative = _counted(attempt), tolerance(keys.tape.ops[root].type.dtype)
+    for hole, name in attempt.template.factors.items():
+        if hole in attempt.bound:
+            known[name] = _unscaled(factors_of(keys, attempt.bound[hole][0].number))
+    wrong = 0
+    for equation in attempt.equations:
+        (found, open_), (expected, other) = (
+            Symbol.of(side).reduced(known) for side in (equation.found, equation.expected)
+        )
+        wrong += not open_ and not other and not close(found, expected, relative)
+    return wrong
 
 
 def _unscaled(factors: tuple[float, ...]) -> float:
