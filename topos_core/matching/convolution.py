@@ -189,7 +189,7 @@ def _pointwise(
     flat = len(reading.axes) < 3 and not told
     if flat and all(extent == 1 for extent in image.shape[last + 1 :]):
         return None  # one pixel, no axis of which the kernel or the result has: a flattened image that meets a linear layer
-    if first == 0 and not told and _is_rows(reading, which):
+    if not told and _is_rows(reading, which):
         return None
     roles = ["b"] * first + ["f"] * len(channel) + [str(k) for k in range(rank - 1 - last)]
     if any(axis.kind == "plain" and axis.kept and role == "f" for axis, role in zip(axes, roles, strict=True)):
@@ -199,7 +199,7 @@ def _pointwise(
 
 def _is_rows(reading: Reading, which: int) -> bool:
     """Says whether what would be the kernel is rather the x of a linear layer, and the image its weight: `[batch, time, width]`
-    that meets `[width, heads, head]`, of as many axes as the image at least, two or more of them kept and the last one summed.
+    that meets `[width, heads, head]` or `[heads, width, head]`, of as many axes as the image at least, two or more of them kept and the last one summed.
     """
     kernel = reading.operands[1 - which]
     if len(kernel.shape) < len(reading.operands[which].shape):

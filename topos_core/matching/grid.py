@@ -49,6 +49,13 @@ def fault(views: Sequence[View], ranks: Sequence[int]) -> Fault:
         if broken is not None:
             return broken
         first += rank
+    read = list(zip(*offsets, strict=True))
+    twice = [both for both, count in Counter(read).items() if count > 1]
+    if twice:
+        shown = _told(next(offset for offset in twice[0] if offset))
+        return Fault(
+            f"a slice that stands twice, at offset {shown}", max(k for k, both in enumerate(read) if both == twice[0])
+        )
     if len(offsets) == 2:
         return Fault("slices whose order is not that of the kernel's elements", 0)
     return Fault(f"{len(views)} offsets that no strides and counts give", 0)

@@ -168,6 +168,8 @@ def _number(keys: Keys, missed: Missed, fault: Any) -> Words:
         )  # fmt: skip
     if math.isnan(fault.expected):  # no number fits
         other = "other than 0" if fault.found == 0 else "of another sign"
+        if missed.failure.func.name == "select":
+            return Words("constant", f"select to fill in a number {other}", _nice(fault.found), {"found": fault.found})
         return Words("constant", f"{fault.what} {other}", _nice(fault.found), {"found": fault.found})
     numbers = {"expected": fault.expected, "found": fault.found}
     if _is_turned(fault):

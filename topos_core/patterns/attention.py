@@ -27,7 +27,7 @@ Not recognised
     A cap on the scores by tanh, a mask that is multiplied and a factor on the scores that is a value (all are told), scores
     that three terms are added to one by one, weights that a choice drops out instead of a factor (a NaN of a hidden row made
     0), a number that is added to all scores, weights as powers of a log softmax or of scores less a logsumexp, a choice that
-    fills with 0, a shift by the largest score of all rows (told as a mask with -1 in front), a mask that is computed from the scores themselves.
+    fills with 0, queries that all examples share (learnt latents without an axis of examples; told), a shift by the largest score of all rows (told as a mask with -1 in front), a mask that is computed from the scores themselves.
 
 Source
     Vaswani et al., Attention Is All You Need (arXiv 1706.03762).

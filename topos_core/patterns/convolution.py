@@ -7,7 +7,7 @@ Recognises
     einsum or tensordot, stacked slices, shifted slices summed, strided views, gathers by constant tables. Without a
     window it is a convolution if an unbatched kernel meets an image of rank 3 or more whose channel axis precedes a
     spatial one (1x1); one pixel whose axes neither kernel nor result have is a linear layer, and so is
-    `[batch, time, width]` that meets `[width, heads, head]`. Groups that share a kernel count as batch.
+    `[batch, time, width]` that meets `[width, heads, head]` or `[heads, width, head]`. Groups that share a kernel count as batch.
 
 Why it pays
     The windows matrix repeats every element as often as windows overlap (9 times for 3x3); a kernel reads it once.

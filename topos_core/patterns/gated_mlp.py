@@ -13,8 +13,9 @@ Declines when
 
 Not recognised
     Gates that are no projections (`silu` alone, an attention gate), a scale between the layers, a gate of other positions
-    than what it gates (rows that are reversed, turned or halved), a projection back that sums over positions. Gelu by sigmoid; a
-    logistic function as `exp(x) / (1 + exp(x))`: each projection is found with its own activation.
+    than what it gates (rows that are reversed, turned or halved), a projection back that sums over positions. Weights that
+    stand in front (`g @ x`) where nothing says which operand is the weight. Gelu by sigmoid; a logistic function as
+    `exp(x) / (1 + exp(x))`: each projection is found with its own activation.
 
 Source
     Shazeer, GLU Variants Improve Transformer (arXiv 2002.05202).

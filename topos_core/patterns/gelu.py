@@ -16,7 +16,7 @@ Differs from the recorded ops
     kernel gives x for a recorded infinity.
 
 Not recognised
-    By the normal distribution function, the tanh form as `x * e / (1 + e)` (NaN where e overflows), other constants (they
+    By the normal distribution function, the tanh form as `x * e / (1 + e)` (NaN where e overflows) or with tanh as `(e - 1) / (e + 1)`, other constants (they
     are told; in float64 a constant counts with all its digits). The form by sigmoid with a sigmoid by tanh, or one that is
     chosen by the sign of x, or by a softplus or `logaddexp` (behind a linear layer or a convolution it is).
 

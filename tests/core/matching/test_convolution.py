@@ -293,3 +293,14 @@ def test_a_tap_of_the_wrong_sign_is_told_where_it_is_subtracted(program, specs, 
 def test_what_was_not_meant_as_taps_is_not_told_of_signs(program, specs):
     pool = search(trace(program, **specs), [PATTERN])
     assert [miss.code for miss in pool.near_misses if miss.code == "sign"] == []
+
+
+def test_a_slice_that_is_added_once_more_is_told():
+    def program(x, w):
+        y = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+        taps = [y[:, i : i + 6, j : j + 6] * w[i, j] for i, j in [*NINE, (0, 2)]]
+        return sum(taps[1:], taps[0])
+
+    _, pool = check(program, {"x": "f32[2,6,6,3]", "w": "f32[3,3,3]"})
+    (miss,) = pool.near_misses
+    assert (miss.code, miss.found) == ("grid", "a slice that stands twice, at offset (-1, 1)")

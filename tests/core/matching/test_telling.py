@@ -138,6 +138,9 @@ def test_every_look_alike_marks_what_differs():
             "gelu needs the factor inside exp -1.702; found -1.7",
         ),
         (lambda x: x / (1 + np.exp(-1.1 * x)), {"x": "f32[4,8]"}, "silu needs the factor inside exp -1; found -1.1"),
+        (lambda x: x / (2 + np.exp(-x)), {"x": "f32[4,8]"}, "silu needs the added constant 1; found 2"),
+        (lambda x: x / (1 + np.exp(x)), {"x": "f32[4,8]"}, "silu needs the factor inside exp -1; found 1"),
+        (lambda x: x / (1.5 + np.exp(-1.702 * x)), {"x": "f32[4,8]"}, "gelu needs the added constant 1; found 1.5"),
         (lambda x, y: x / (1 + np.exp(-1.7 * y)), {"x": "f32[4,8]", "y": "f32[4,8]"}, None),
     ],
 )

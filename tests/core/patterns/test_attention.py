@@ -428,7 +428,7 @@ def test_a_look_alike_is_refused_and_told_why(program, code):
 
 def test_a_choice_that_fills_with_0_is_told_in_numbers_that_exist():
     miss = check_not("attention", filled_with_zero, QKV, "constant")
-    assert miss.sentence == "attention needs the factor inside select other than 0; found 0"
+    assert miss.sentence == "attention needs select to fill in a number other than 0; found 0"
 
 
 @pytest.mark.parametrize(

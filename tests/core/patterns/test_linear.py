@@ -162,6 +162,7 @@ def test_windows_over_a_pad_with_another_number_are_a_convolutions():
     [
         ("btd,dnh->btnh", "f64[2,3,8]", "f64[8,2,4]", "f64[2,4]"),
         ("dnh,btd->btnh", "f64[2,3,8]", "f64[8,2,4]", "f64[2,4]"),
+        ("btd,ndh->bnth", "f64[2,3,8]", "f64[2,8,4]", "f64[2,1,4]"),
         ("btnh,nhd->btd", "f64[2,3,2,4]", "f64[2,4,8]", "f64[8]"),
         ("abtd,dnh->abtnh", "f64[2,2,3,8]", "f64[8,2,4]", "f64[2,4]"),
     ],

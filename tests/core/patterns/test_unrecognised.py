@@ -38,6 +38,22 @@ def weights_dropped_by_choice(q, k, v, m):
     return np.where(m, powers / powers.sum(-1, keepdims=True), 0) @ v
 
 
+def latents_of_all_examples(latents, x, w, u):
+    scores = latents @ w @ (x @ w).swapaxes(-1, -2) * 0.5
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True) @ (x @ u)
+
+
+def gelu_of_powers(x):
+    power = np.exp(2 * 0.7978845608 * (x + 0.044715 * x**3))
+    return 0.5 * x * (1 + (power - 1) / (power + 1))
+
+
+def weights_in_front(x, g, u):
+    gate = g @ x
+    return gate / (1 + np.exp(-gate)) * (u @ x)
+
+
 ROWS, HEADS = "f32[5,8]", dict.fromkeys("qkv", "f32[5,4]")
 LOST = [
     ("softmax", softmax_masked_after, {"s": ROWS, "m": ROWS}, "powers that a mask is multiplied with", []),
@@ -46,6 +62,12 @@ LOST = [
     ("cross_entropy", powers_less_a_weighed_sum, {"s": ROWS, "m": ROWS}, "sum of logits that probabilities weigh", []),
     ("cross_entropy", averaged_apart, {"s": ROWS, "label": "i64[5]<8"}, "averaged apart", []),
     ("attention", weights_dropped_by_choice, {**HEADS, "m": "bool[5,5]"}, "weights that a choice drops out", []),
+    ("attention", latents_of_all_examples, {"latents": "f32[3,4]", "x": "f32[2,5,4]", "w": "f32[4,4]", "u": "f32[4,4]"},
+     "queries that all examples share", [
+         "attention needs k along the other axes of q and the reduced axes alone; found k varies along axis 0 of v too (extent 2)"
+     ]),
+    ("gelu", gelu_of_powers, {"x": ROWS}, "with tanh as `(e - 1) / (e + 1)`", []),
+    ("gated_mlp", weights_in_front, {"x": "f32[4,5]", "g": "f32[6,4]", "u": "f32[6,4]"}, "stand in front (`g @ x`)", []),
     ("rms_norm", lambda x: x / np.sqrt((x * x).sum(-1, keepdims=True) + 1e-6), {"x": ROWS}, "`x / sqrt(sum(x^2) + eps)`",
      ["rms norm needs the factor in front sqrt(8); found 1"]),
     ("window_reduce", lambda x: np.sqrt((sliding_window_view(x, (2, 2), (2, 3)) ** 2).sum((-1, -2))), {"x": "f32[1,2,6,6]"},
