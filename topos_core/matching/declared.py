@@ -21,8 +21,8 @@ class Lookalike:
     """A known other formula that is taken for the pattern: what the pattern needs and what stands there instead.
 
     `required` and `excluded` are optional holes that it cannot do without, or does not have; `constants` are numbers that the
-    program chooses beside the term's own; `labels` are those of holes, where they are not the term's. Of two that match alike
-    the one listed first is told.
+    program chooses beside the term's own; `labels` are those of holes, where they are not the term's; `flat` is as of a form. Of
+    two that match alike the one listed first is told.
     """
 
     formula: Callable[..., Any]
@@ -33,6 +33,7 @@ class Lookalike:
     excluded: frozenset[str] = frozenset()
     constants: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    flat: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,10 @@ def templates(term: Term) -> tuple[Template, ...]:
     """Traces every variant of a term: each form and look-alike with each choice of optional holes, fullest first."""
     forms = [form if isinstance(form, Form) else Form(form) for form in (term.formula, *term.forms)]
     others = [
-        (Form(other.formula, other.required, other.excluded, other.constants, labels=other.labels), other)
+        (
+            Form(other.formula, other.required, other.excluded, other.constants, labels=other.labels, flat=other.flat),
+            other,
+        )
         for other in term.lookalikes
     ]
     return tuple(

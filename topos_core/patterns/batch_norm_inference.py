@@ -61,17 +61,21 @@ def formula(x: Any, mean: Any, variance: Any, scale: Any, shift: Any, epsilon: f
 
 def folded(x: Any, mean: Any, variance: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     """`x * k + (shift - mean * k)`."""
-    return spread.folded(x, mean, 1 / np.sqrt(anchor(variance + epsilon)), scale, shift)
+    return spread.folded(x, *_statistics(x, mean, variance, epsilon), scale, shift)
 
 
 def multiplied_out(x: Any, mean: Any, variance: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     """`x * scale * root + (shift - mean * scale * root)`."""
-    return spread.multiplied_out(x, mean, 1 / np.sqrt(anchor(variance + epsilon)), scale, shift)
+    return spread.multiplied_out(x, *_statistics(x, mean, variance, epsilon), scale, shift)
 
 
 def scaled_last(x: Any, mean: Any, variance: Any, scale: Any, shift: Any, epsilon: float) -> Any:
     """`(x * root - mean * root) * scale + shift`."""
-    return spread.scaled_last(x, mean, 1 / np.sqrt(anchor(variance + epsilon)), scale, shift)
+    return spread.scaled_last(x, *_statistics(x, mean, variance, epsilon), scale, shift)
+
+
+def _statistics(x: Any, mean: Any, variance: Any, epsilon: float) -> tuple[Any, Any]:
+    return mean, 1 / np.sqrt(anchor(variance + epsilon))
 
 
 def epsilon_outside(x: Any, mean: Any, variance: Any, scale: Any, shift: Any, epsilon: float) -> Any:
@@ -158,7 +162,7 @@ PATTERN = Pattern(
         constants=("epsilon",),
         family="norm",
         forms=(*spread.forms(multiplied_out, scaled_last), folded),
-        lookalikes=(epsilon_outside_root(epsilon_outside),),
+        lookalikes=(epsilon_outside_root(epsilon_outside), *spread.lookalikes(_statistics)),
         own=given,
         worth=given,
     ),

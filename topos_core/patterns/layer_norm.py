@@ -156,6 +156,7 @@ TERM = Term(
     lookalikes=(
         epsilon_outside_root(epsilon_outside),
         *one_pass_variance(one_pass, one_pass_bounded),
+        *spread.lookalikes(_statistics),
     ),
 )
 
