@@ -53,14 +53,24 @@ def _matmul_into(
     else:
         with BLAS:
             product = np.matmul(a, b)
-        out[...] = cast_array(product, out.dtype)
+        np.copyto(out, product, casting="unsafe")  # floats to floats, integers to integers
+
+
+def _scratch_matmul(types: Sequence[TensorType], attributes: Mapping[str, Any], result: TensorType, copies: int) -> int:
+    running = _running(attributes, result)
+    if running == numpy_dtype(result.dtype):
+        return copies
+    return (sum(kind.size for kind in types) + result.size) * running.itemsize
 
 
 def _factors(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> list[np.ndarray]:
-    running = numpy_dtype(attributes["accumulate"])
-    if result.dtype in FLOATS and running.itemsize == 2:
-        running = np.dtype(np.float32)
+    running = _running(attributes, result)
     return [np.ascontiguousarray(x, dtype=running) for x in arrays]
+
+
+def _running(attributes: Mapping[str, Any], result: TensorType) -> np.dtype:
+    running = numpy_dtype(attributes["accumulate"])
+    return np.dtype(np.float32) if result.dtype in FLOATS and running.itemsize == 2 else running
 
 
 def _work_matmul(types: Sequence[TensorType], attributes: Mapping[str, Any], result: TensorType) -> Work:
@@ -70,6 +80,14 @@ def _work_matmul(types: Sequence[TensorType], attributes: Mapping[str, Any], res
 
 DEFINITIONS: Final = (
     OpDefinition(
-        "matmul", "contraction", 2, _infer_matmul, _evaluate_matmul, _work_matmul, ("accumulate",), _matmul_into
+        "matmul",
+        "contraction",
+        2,
+        _infer_matmul,
+        _evaluate_matmul,
+        _work_matmul,
+        ("accumulate",),
+        _matmul_into,
+        scratch=_scratch_matmul,
     ),
 )

@@ -50,6 +50,7 @@ Infer = Callable[[Sequence[TensorType], Mapping[str, Any]], TensorType]
 Evaluate = Callable[[Sequence[np.ndarray], Mapping[str, Any], TensorType], np.ndarray]
 Into = Callable[[Sequence[np.ndarray], Mapping[str, Any], TensorType, np.ndarray], None]
 CountWork = Callable[[Sequence[TensorType], Mapping[str, Any], TensorType], Work]
+CountScratch = Callable[[Sequence[TensorType], Mapping[str, Any], TensorType, int], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ class OpDefinition:
         into: Computes the same bits into an array of the result's type, in any strides, that is no operand's memory; None
             where only `evaluate` can.
         in_place: Whether `into` may also write over an operand of the result's type and strides.
+        scratch: Counts the bytes that live only while it runs, given those of operands that it makes contiguous; None where there
+            are no others, but for pieces.
     """
 
     name: str
@@ -77,6 +80,7 @@ class OpDefinition:
     attributes: tuple[str, ...] = ()
     into: Into | None = None
     in_place: bool = False
+    scratch: CountScratch | None = None
 
 
 class TypeMismatch(Exception):

@@ -19,6 +19,7 @@ from topos_core.ops.cast import cast_array
 from topos_core.ops.definition import Evaluate, Infer, Into, OpDefinition, TypeMismatch
 from topos_core.ops.erf import erf
 from topos_core.ops.extremes import greater, lesser
+from topos_core.ops.pieces import in_pieces
 from topos_core.tape.type import DTYPE_NAMES, FLOATS, INTEGERS, TensorType, is_float, numpy_dtype
 
 COMPARISONS: Final[Mapping[str, np.ufunc]] = {
@@ -102,6 +103,13 @@ def _ufunc_into(function: Callable[..., Any]) -> Into:
     return into
 
 
+def _pieces_into(function: Callable[..., Any]) -> Into:
+    def into(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray) -> None:
+        in_pieces(function, arrays, out, writes=function in (greater, lesser))
+
+    return into
+
+
 def _settled(function: Callable[..., Any]) -> Evaluate:
     """Like `_ufunc`, for functions whose bits would depend on the operands' layout."""
 
@@ -159,7 +167,7 @@ def _divide_into(
     if is_float(out.dtype):
         np.divide(a, b, out=out)
     else:
-        out[...] = _divide(a, b)
+        in_pieces(_divide, arrays, out)
 
 
 def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -168,6 +176,16 @@ def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     raised = np.power(a, np.maximum(b, 0))  # NumPy refuses negative exponents
     quotient = np.where(a == 1, 1, np.where(a == -1, np.where(b & 1, -1, 1), 0)).astype(a.dtype)
     return np.where(b < 0, quotient, raised)
+
+
+def _power_into(
+    arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray
+) -> None:
+    a, b = (_in_order(x) for x in arrays)
+    if out.dtype.kind == "i":
+        in_pieces(_power, (a, b), out)
+    else:
+        np.power(a, b, out=out)
 
 
 def _evaluate_compare(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
@@ -201,7 +219,7 @@ def _cast_into(
     if out.dtype.kind != "b" and plain:
         np.copyto(out, x, casting="unsafe")
     else:
-        out[...] = cast_array(x, out.dtype)
+        in_pieces(lambda piece: cast_array(piece, out.dtype), arrays, out)
 
 
 def _evaluate_cast(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType) -> np.ndarray:
@@ -234,11 +252,11 @@ def _two(name: str, dtypes: tuple[str, ...], function: Callable[..., Any], remed
     return OpDefinition(name, "elementwise", 2, infer, _ufunc(function), _cheap, into=into, in_place=in_place)
 
 
-def _writes(function: Callable[..., Any]) -> tuple[Into | None, bool]:
+def _writes(function: Callable[..., Any]) -> tuple[Into, bool]:
     """Says how a function writes into a given array, and whether over an operand."""
     if isinstance(function, np.ufunc):
         return _ufunc_into(function), True
-    return (_ufunc_into(function), False) if function in (greater, lesser) else (None, False)
+    return _pieces_into(function), False
 
 
 DEFINITIONS: Final = (
@@ -267,7 +285,8 @@ DEFINITIONS: Final = (
         into=_divide_into, in_place=True,
     ),
     OpDefinition(
-        "pow", "elementwise", 2, _binary("pow", _NUMBERS, "cast bools first"), _settled(_power), _transcendental
+        "pow", "elementwise", 2, _binary("pow", _NUMBERS, "cast bools first"), _settled(_power), _transcendental,
+        into=_power_into,
     ),
     _two("maximum", _ANY, greater, ""),
     _two("minimum", _ANY, lesser, ""),

@@ -16,6 +16,8 @@ from typing import Final
 
 import numpy as np
 
+from topos_core.ops.pieces import PIECE
+
 
 @dataclass(frozen=True, slots=True)
 class ErfFormula:
@@ -51,10 +53,6 @@ F64: Final = ErfFormula(
 )  # fmt: skip
 
 
-BLOCK: Final = 1 << 16
-"""Elements that are evaluated together: the formula's inner arrays then stay in the cache, and small."""
-
-
 def formula(dtype: str) -> ErfFormula:
     """Gives the formula that a dtype is computed with; f16 and bf16 are computed in f32 and rounded once."""
     return F64 if dtype == "f64" else F32
@@ -63,12 +61,12 @@ def formula(dtype: str) -> ErfFormula:
 def erf(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Evaluates the formula, into `out` where that is given. NaN gives NaN, erf(-0) is -0."""
     result = np.empty(x.shape, x.dtype) if out is None else out
-    if x.size <= BLOCK or not x.flags.c_contiguous or not result.flags.c_contiguous:
+    if x.size <= PIECE or not x.flags.c_contiguous or not result.flags.c_contiguous:
         result[...] = _evaluated(x)
         return result
     flat, target = x.reshape(-1), result.reshape(-1)
-    for start in range(0, x.size, BLOCK):
-        target[start : start + BLOCK] = _evaluated(flat[start : start + BLOCK])
+    for start in range(0, x.size, PIECE):
+        target[start : start + PIECE] = _evaluated(flat[start : start + PIECE])
     return result
 
 

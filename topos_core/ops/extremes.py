@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from topos_core.ops.pieces import pieces_of
 from topos_core.tape.type import is_float
 
 
@@ -43,7 +44,7 @@ def greatest(x: np.ndarray, axes: tuple[int, ...], out: np.ndarray | None = None
 def least(x: np.ndarray, axes: tuple[int, ...], out: np.ndarray | None = None) -> np.ndarray:
     """Gives the minimum over axes."""
     chosen = np.asarray(np.minimum.reduce(x, axes, out=out))
-    if axes and _negative_zeros(x) is not None:
+    if axes and any(_negative_zeros(piece) is not None for piece in pieces_of(x)):
         # where the minimum is a zero no element lies below, so a negative pattern can only be -0
         chosen[(chosen == 0) & (np.minimum.reduce(_bits(x), axes) < 0)] = -0.0
     return chosen

@@ -103,13 +103,20 @@ def _gather_into(
 def _evaluate_scatter_add(
     arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType
 ) -> np.ndarray:
+    total = np.empty(result.shape, arrays[0].dtype)
+    _scatter_add_into(arrays, attributes, result, total)
+    return total
+
+
+def _scatter_add_into(
+    arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray
+) -> None:
     """Adds in the order of the indices."""
     x, indices, updates = arrays
     _check_range(indices, x.shape[attributes["axis"]])
-    total = np.array(x, order="C")
+    np.copyto(out, x)
     rows: Any = (*[slice(None)] * attributes["axis"], indices)  # NumPy's stubs know no slices here
-    np.add.at(total, rows, updates)
-    return total
+    np.add.at(out, rows, updates)
 
 
 def _work_gather(types: Sequence[TensorType], attributes: Mapping[str, Any], result: TensorType) -> Work:
@@ -128,5 +135,8 @@ def _work_within(types: Sequence[TensorType], attributes: Mapping[str, Any], res
 DEFINITIONS: Final = (
     OpDefinition("within", "lookup", 1, _infer_within, _evaluate_within, _work_within, ("low", "high"), _within_into),
     OpDefinition("gather", "lookup", 2, _infer_gather, _evaluate_gather, _work_gather, ("axis",), _gather_into),
-    OpDefinition("scatter_add", "lookup", 3, _infer_scatter_add, _evaluate_scatter_add, _work_scatter_add, ("axis",)),
-)
+    OpDefinition(
+        "scatter_add", "lookup", 3, _infer_scatter_add, _evaluate_scatter_add, _work_scatter_add, ("axis",),
+        _scatter_add_into,
+    ),
+)  # fmt: skip

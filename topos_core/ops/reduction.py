@@ -128,6 +128,38 @@ def _evaluate_cumsum(arrays: Sequence[np.ndarray], attributes: Mapping[str, Any]
     return cast_array(running, numpy_dtype(result.dtype))
 
 
+def _cumsum_into(
+    arrays: Sequence[np.ndarray], attributes: Mapping[str, Any], result: TensorType, out: np.ndarray
+) -> None:
+    running = numpy_dtype(attributes["accumulate"])
+    x, axis = np.ascontiguousarray(arrays[0]), attributes["axis"]
+    if running == out.dtype:
+        np.add.accumulate(x, axis, dtype=running, out=out)
+    else:
+        np.copyto(out, np.add.accumulate(x, axis, dtype=running), casting="unsafe")
+
+
+def _scratch_cumsum(types: Sequence[TensorType], attributes: Mapping[str, Any], result: TensorType, copies: int) -> int:
+    """The operand in the running dtype, and the sums in it."""
+    running = numpy_dtype(attributes["accumulate"])
+    return copies + (0 if running == numpy_dtype(result.dtype) else 2 * result.size * running.itemsize)
+
+
+def _scratch_argmax(types: Sequence[TensorType], attributes: Mapping[str, Any], result: TensorType, copies: int) -> int:
+    """NumPy brings the axis to the end of a copy."""
+    (x,) = types
+    return copies + (0 if attributes["axis"] == len(x.shape) - 1 else x.bytes)
+
+
+def _scratch_logsumexp(
+    types: Sequence[TensorType], attributes: Mapping[str, Any], result: TensorType, copies: int
+) -> int:
+    """The operand widened, its distance from the maximum, and the powers of that."""
+    (x,) = types
+    narrow = numpy_dtype(x.dtype).itemsize == 2
+    return copies + x.size * (12 if narrow else 2 * numpy_dtype(x.dtype).itemsize)
+
+
 def _once(types: Sequence[TensorType], attributes: Mapping[str, Any], result: TensorType) -> Work:
     (x,) = types
     return Work(flops=x.size, bytes_read=x.bytes, bytes_written=result.bytes)
@@ -156,10 +188,13 @@ DEFINITIONS: Final = (
         "min", "reduction", 1, _reduction("min", DTYPE_NAMES, accumulates=False, empty=False), _extreme(least),
         _once, ("axes",), _extreme_into(least),
     ),
-    OpDefinition("argmax", "reduction", 1, _infer_argmax, _evaluate_argmax, _once, ("axis",)),
+    OpDefinition("argmax", "reduction", 1, _infer_argmax, _evaluate_argmax, _once, ("axis",), scratch=_scratch_argmax),
     OpDefinition(
         "logsumexp", "reduction", 1, _reduction("logsumexp", FLOATS, accumulates=False, empty=False),
-        _evaluate_logsumexp, _work_logsumexp, ("axes",),
+        _evaluate_logsumexp, _work_logsumexp, ("axes",), scratch=_scratch_logsumexp,
     ),
-    OpDefinition("cumsum", "reduction", 1, _infer_cumsum, _evaluate_cumsum, _once, ("axis", "accumulate")),
+    OpDefinition(
+        "cumsum", "reduction", 1, _infer_cumsum, _evaluate_cumsum, _once, ("axis", "accumulate"), _cumsum_into,
+        scratch=_scratch_cumsum,
+    ),
 )  # fmt: skip

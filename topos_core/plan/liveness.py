@@ -166,14 +166,19 @@ class _Walk:
             placement = place(self.tape, value, self.places.__getitem__)
             if placement.placed is not self.recorded[value].placed:
                 self.moved.add(value)
+        op, temporary = self.tape.ops[value], placement.temporary_bytes
         if not placement.allocated_bytes:
-            return placement.temporary_bytes, [(value, placement.placed, 0)]
-        if self.in_place and definitions()[self.tape.ops[value].name].in_place:
-            over = self.ending(step, self.tape.ops[value].operands, placement.placed.strides)
+            return temporary, [(value, placement.placed, 0)]
+        row = definitions()[op.name]
+        if row.scratch is not None:
+            kinds = [self.tape.ops[operand].type for operand in op.operands]
+            temporary = row.scratch(kinds, op.attributes, op.type, temporary)
+        if self.in_place and row.in_place:
+            over = self.ending(step, op.operands, placement.placed.strides)
             if over is not None:
-                return placement.temporary_bytes, [self.take_over(value, over)]
+                return temporary, [self.take_over(value, over)]
         self.written[value] = placement.placed
-        return placement.temporary_bytes, [(value, placement.placed, placement.allocated_bytes)]
+        return temporary, [(value, placement.placed, placement.allocated_bytes)]
 
     def taken_step(self, step: Step) -> tuple[int, list[tuple[int, Placed, int]]]:
         """Gives a match's scratch, and what it makes; a named result with several producers is one buffer."""
