@@ -149,3 +149,12 @@ def test_scales_on_queries_and_keys_are_the_product_of_what_a_narrow_dtype_holds
     (proof,) = prove(tape, [match])
     assert proof.verdict in ("proved", "measured")
     assert proof.difference is None or proof.difference < 1e-12
+
+
+def test_integers_that_floats_were_rounded_to_are_measured_as_recorded():
+    tape, match = found("elementwise_chain", lambda t: t.astype(np.float16).astype(np.int64) + 1, t="i64[64]<4095")
+    (proof,) = prove(tape, [match])
+    assert (proof.verdict, proof.difference) == ("measured", 0.0)
+    added = replace(match.facts, constants=dict.fromkeys(match.facts.constants, 2))
+    (proof,) = prove(tape, [replace(match, facts=added)])
+    assert proof.verdict == "refuted"
