@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.core.plan.consumers import Answers, Found
@@ -95,8 +95,7 @@ class Model:
             )
             for k in range(len(tape.locations))
         )
-        fields = {name: getattr(tape, name) for name in Tape.__slots__}
-        tape = Tape(**{**fields, "locations": locations, "sources": {self.path: self.source}, "notes": self.notes})
+        tape = replace(tape, locations=locations, sources={self.path: self.source}, notes=self.notes)
         for k, (into, product, out) in enumerate(values):
             suffix = "" if self.layers == 1 else str(k)
             self.matches[f"whole{suffix}"] = match(

@@ -172,9 +172,11 @@ def test_one_square_weight_projects_in_two_ways(turned):
     check(program, arrays(2, 8, 8)[:3])
 
 
-def test_one_weight_projects_features_and_positions():
+def test_one_weight_that_projects_features_and_positions_is_no_block():
     def program(x, w, output):
         q, v = heads(x @ w, 2), heads(x @ w, 2)
         return merged(nn.attention(q, heads(x.swapaxes(1, 2) @ w, 2), v)) @ output
 
-    check(program, arrays(2, 8, 8)[:3])
+    taken("attention", program, arrays(2, 8, 8)[:3], scale=3.0)
+    with pytest.raises(AssertionError, match="attention"):
+        check(program, arrays(2, 8, 8)[:3])

@@ -213,8 +213,16 @@ LESS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("specs", [CLASS, {"z": "f32[3,5,7]", "t": "i64[3,5]<7"}, {"z": "f64[5,5]", "t": "i64[5]<5"}])
-@pytest.mark.parametrize("spelling", LESS)
+OTHERS = [{"z": "f32[3,5,7]", "t": "i64[3,5]<7"}, {"z": "f64[5,5]", "t": "i64[5]<5"}]
+
+
+@pytest.mark.parametrize(
+    ("spelling", "specs"),
+    [
+        *((spelling, CLASS) for spelling in LESS),
+        *((spelling, specs) for spelling in (less_rows, less_kept) for specs in OTHERS),
+    ],
+)
 def test_the_logarithm_of_the_powers_less_the_own_logit_is_a_loss(spelling, specs):
     reduction, shifted = LESS[spelling]
     tape, pool = searched(spelling, specs)
