@@ -224,7 +224,7 @@ def check(cases: list[Case]) -> None:
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_attention_is_what_was_recorded(name: str) -> None:
-    check(everywhere(name, 97))
+    check(everywhere(name, 191))
 
 
 @pytest.mark.conformance
