@@ -237,7 +237,10 @@ def test_tracing_waits_for_a_save_or_for_a_command_where_that_is_set(start, proj
     client.initialize(project, options={**VOUCHED, "trace": "manual"})
     name = client.open(project / "model.py", NORM)
     client.wait(
-        lambda: client.request("textDocument/codeLens", at(name))[0]["command"]["title"] == "not traced yet: trace now"
+        lambda: (
+            [lens["command"]["title"] for lens in client.request("textDocument/codeLens", at(name))][:1]
+            == ["not traced yet: trace now"]
+        )
     )
     client.request("workspace/executeCommand", {"command": "topos.retrace", "arguments": [name]})
     client.wait_for_hints(name)
