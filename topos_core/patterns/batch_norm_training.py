@@ -219,6 +219,7 @@ PATTERN = Pattern(
         lookalikes=(
             epsilon_outside_root(epsilon_outside),
             *one_pass_variance(one_pass, one_pass_bounded),
+            *spread.lookalikes(_statistics),
         ),
         worth=sums_first_axis,
     ),

@@ -24,6 +24,7 @@ TOLD = {
     "x without the scale": ("scale-missing", "x times the reciprocal deviation, without the scale"),
 }
 ROWS = {"x": "f32[3,8]", "g": "f32[8]", "b": "f32[8]"}
+BATCH = {"x": "f32[2,4,5,5]", "g": "f32[4,1,1]", "b": "f32[4,1,1]"}
 IMAGES = {"x": "f32[2,4,5,5]", "g": "f32[4,1,1]", "b": "f32[4,1,1]", "m": "f32[4,1,1]", "v": "f32[4,1,1]"}
 
 
@@ -37,6 +38,20 @@ def of_rows(spelled: Spelled) -> Callable[..., Any]:
 
 def of_images(spelled: Spelled) -> Callable[..., Any]:
     return lambda x, g, b, m, v: spelled(x, g, b, m, 1 / np.sqrt(v + 1e-5))
+
+
+def of_a_batch(spelled: Spelled) -> Callable[..., Any]:
+    def program(x: Any, g: Any, b: Any) -> Any:
+        mean = x.mean((0, 2, 3), keepdims=True)
+        return spelled(x, g, b, mean, 1 / np.sqrt(((x - mean) ** 2).mean((0, 2, 3), keepdims=True) + 1e-5))
+
+    return program
+
+
+@pytest.mark.parametrize("name", SPELLED)
+def test_a_batch_norm_of_its_own_statistics_tells_the_part_with_another_factor(name: str) -> None:
+    _, pool = searched(of_a_batch(SPELLED[name]), BATCH)
+    assert [(one.pattern, one.code, one.found) for one in pool.near_misses] == [("batch_norm_training", *TOLD[name])]
 
 
 @pytest.mark.parametrize("name", SPELLED)
@@ -63,6 +78,7 @@ def test_the_norm_itself_is_found_and_nothing_told() -> None:
     for program, specs, name in (
         (of_rows(right), ROWS, "layer_norm"),
         (of_images(right), IMAGES, "batch_norm_inference"),
+        (of_a_batch(right), BATCH, "batch_norm_training"),
     ):
         tape, pool = searched(program, specs)
         assert (name, tape.results[0]) in {(match.pattern, match.root) for match in pool.matches}
